@@ -254,7 +254,6 @@ TEST(hosts_agree) {
 	ck_assert_uint_eq(l->acks[1].seg.ecn_bytes[SEG_ECN_E1B], 1);
 	ck_assert(link_flow(l)->accecn);
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 0);
-	link_close(l);
 }
 
 // A peer that only knows RFC 3168 answers 001, one without ECN 000.
@@ -374,7 +373,6 @@ TEST(an_overtaken_ack_counts_no_marks) {
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 2);
 	feed_cep(l, hand_ack(l, 7, 41 * MS), 5 + 3, 41 * MS);
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 3);
-	link_close(l);
 }
 
 // An ACK may tell marks of segments that others have acknowledged: all are counted, but of its own
@@ -386,7 +384,6 @@ TEST(not_more_than_all_segments_are_marked) {
 	feed_cep(l, hand_ack(l, 1, 40 * MS), 5 + 2, 40 * MS);
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 2);
 	OBSERVED_EQ(l, 2, 1); // M
-	link_close(l);
 }
 
 enum peer { PEER_NONE = 0, PEER_CLASSIC = 1, PEER_ACCECN = 2 }; // ACE of its SYN/ACK
@@ -471,7 +468,6 @@ TEST(classic_echoes_are_counted_one_by_one) {
 		hand_feed(l, &s, 40 * MS + una);
 	}
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 2);
-	link_close(l);
 }
 
 // Section 3.2.2.4, of a path that clears both: the first feedback has no option and ACE 000. No
@@ -487,7 +483,6 @@ TEST(zeroed_feedback_without_the_option) {
 	seg_set_ace(&s, 0);
 	hand_feed(l, &s, 3 * HAND_RTT);
 	ck_assert(!link_flow(l)->ecn_ok);
-	link_close(l);
 }
 
 // Section 3.2.2.5.1: the first mark is acknowledged at once, further ones by two at the latest.
@@ -508,7 +503,6 @@ TEST(marks_are_acknowledged_soon) {
 		cep += d;
 	}
 	ck_assert_uint_eq(cep, 5 + 7);
-	link_close(l);
 }
 
 // With holes there are two SACK blocks, so that the option has room for the bytes with CE.
@@ -525,7 +519,6 @@ TEST(sack_blocks_leave_room) {
 	}
 	ck_assert_uint_eq(most, 2);
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, l->rx.received.ce_segs);
-	link_close(l);
 }
 
 // RFC 9768 section 3.1.4.1: two SYNs ask for AccECN, the next one for nothing.
@@ -559,7 +552,6 @@ TEST(a_late_answer_still_agrees) {
 	flow_rx(&l->tx.endpoint, link_flow(l), &s, 10 * S);
 	ck_assert(link_flow(l)->accecn);
 	ck_assert_uint_eq(l->data[0].ecn, ECN_ECT0);
-	link_close(l);
 }
 
 // Section 3.2.2.4: the path clears the field of every ACK after the handshake.
@@ -584,7 +576,6 @@ TEST(a_path_that_clears_ace_ends_ecn) {
 	ck_assert_uint_eq(ect, 10); // the initial window
 	ck_assert_uint_eq(f->count.ce_segs, 0);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
-	link_close(l);
 }
 
 // Section 3.2.2.3: the path turns the SYN's Not-ECT into ECT(0), ECT(1) or CE. Nothing is sent with
@@ -624,5 +615,4 @@ TEST(echoes_nobody_hears) {
 	ck_assert(link_flow(l)->ecn_ok);
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 1);
 	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_OPEN);
-	link_close(l);
 }

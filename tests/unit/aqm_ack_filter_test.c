@@ -136,7 +136,7 @@ TEST(so_many_acks_stay) {
 			ck_assert_uint_eq((uint32_t)(p - pkts), cases[k].left[n]);
 		ck_assert_uint_eq(n, cases[k].count);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -264,7 +264,7 @@ static void same_knowledge(const char *filter, uint64_t seed) {
 	ck_assert_uint_gt(with.marked_bytes, 1000);
 	ck_assert_uint_gt(emptied, 5);
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 TEST(a_sender_learns_the_same) {

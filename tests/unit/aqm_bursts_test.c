@@ -37,7 +37,7 @@ static void side_open(struct side *s, const char *name, const char *params) {
 static void side_close(struct side *s) {
 	aqm_close(&s->b);
 	pkt_ring_fini(&s->serialiser.out);
-	free(s->pkts);
+	test_close(s->pkts);
 }
 
 static void left(struct side *s, struct pkt *const *pkts, uint32_t n) {

@@ -86,7 +86,7 @@ TEST(flows_are_served_as_by_fq_codel) {
 	ck_assert_uint_gt(most, 300);
 	for (int k = 0; k < 2; k++) {
 		aqm_close(&b[k]);
-		free(pkts[k]);
+		test_close(pkts[k]);
 	}
 }
 
@@ -129,7 +129,7 @@ TEST(one_flow_has_cobalt) {
 		ck_assert_uint_gt(b[0].drops.count, 100);
 		for (int k = 0; k < 2; k++) {
 			aqm_close(&b[k]);
-			free(pkts[k]);
+			test_close(pkts[k]);
 		}
 	}
 }
@@ -198,7 +198,7 @@ static void serve(
 	}
 	ck_assert_double_gt(all / s->flows, 50 * MTU);
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 // Deficit round robin: within a quantum and a packet of each other, so of the mean too. The quantum
@@ -293,7 +293,7 @@ TEST(hosts_can_be_what_has_a_queue) {
 		next_is(&b, p[2]);
 		next_is(&b, p[3]);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -322,7 +322,7 @@ TEST(a_busy_hosts_new_flow_has_less_credits) {
 		ck_assert_double_eq(aqm_observed(&b, BULK), 0);
 		ck_assert_double_eq(aqm_observed(&b, HOSTS), 0);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -350,8 +350,6 @@ TEST(an_empty_new_queue_becomes_old) {
 	ck_assert_double_eq(aqm_observed(&f, BULK), 1);
 	a = put(&f, &next, FLOW(1, 1, 1), 100); // new again
 	next_is(&f, a);
-	aqm_close(&f);
-	free(pkts);
 }
 
 // Above the limit the queue with the most bytes loses its oldest packet, one at a time, and BLUE's
@@ -401,8 +399,6 @@ TEST(the_fattest_queue_loses_its_oldest) {
 	}
 	ck_assert_uint_gt(b.drops.count, 10000);
 	ck_assert(b.ops->random(b.q));
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(blue_is_each_queues_own) {
@@ -433,8 +429,6 @@ TEST(blue_is_each_queues_own) {
 		dropped[p->flow_id & 0xff] += p->arrival_ns == t_ns;
 	ck_assert_uint_gt(dropped[1], 500); // with probability 1, but for those that were the last
 	ck_assert_uint_eq(dropped[2], 0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Packets that met one of another flow, of one packet from each of n flows.
@@ -455,7 +449,7 @@ static uint32_t sharing(uint32_t buckets, uint32_t n, uint64_t seed) {
 	shared = (uint32_t)aqm_observed(&b, COLLIDED);
 	ck_assert(b.ops->random(b.q) == (shared > 0));
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 	return shared;
 }
 
@@ -500,8 +494,6 @@ TEST(queues_are_used_again) {
 	}
 	ck_assert_double_eq(aqm_observed(&b, COLLIDED), 0);
 	ck_assert(!b.ops->random(b.q));
-	aqm_close(&b);
-	free(pkts);
 }
 
 // So is one that two flows shared: of nine flows one shares, every time; of eight none does.
@@ -521,8 +513,6 @@ TEST(shared_queues_are_used_again) {
 		}
 		ck_assert_double_eq(aqm_observed(&b, COLLIDED), i + 1);
 	}
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Far more flows than queues, which come and go: each flow's packets leave in order.
@@ -554,8 +544,6 @@ TEST(flows_that_share_keep_their_order) {
 	ck_assert_ptr_null(aqm_take(&b, t_ns)); // the last queue is found empty
 	ck_assert_double_gt(aqm_observed(&b, COLLIDED), 1000);
 	ck_assert_double_eq(aqm_observed(&b, BULK), 0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Without the owner's word a flow group is a host.
@@ -576,8 +564,6 @@ TEST(a_group_is_a_host) {
 		from[aqm_take(&b, MS)->delay_class]++;
 	ck_assert_int_eq(from[0] - from[1], 9 * 2); // as new queues, each sends two packets
 	ck_assert(aqm_find("cake")->flows);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(bad_parameters_are_refused) {
@@ -643,6 +629,6 @@ TEST(memory_is_limited_as_in_linux) {
 		put(&b, &next, FLOW(1, 1, 1), cases[i].size);
 		ck_assert_uint_eq(b.drops.count, 2);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }

@@ -70,7 +70,7 @@ TEST(a_dscp_has_its_tin) {
 				modes[m].params, modes[m].of[i].dscp);
 		}
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -99,7 +99,6 @@ TEST(a_tin_has_the_targets_of_its_rate) {
 	aqm_close(&b);
 	t = open_tins(&b, "{diffserv: precedence}");
 	ck_assert_uint_eq(t->rate_bps[2], RATE_BPS / 64 * 49);
-	aqm_close(&b);
 }
 
 // Packets of each DSCP that leave a saturated link in 6400 frames' time.
@@ -118,7 +117,7 @@ static void saturate(const char *params, const uint8_t *dscp, uint32_t n, uint32
 		put(&b, &next, p->flow_id, k * FRAME_NS);
 	}
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 #define ABOUT(a, b) ck_assert_uint_le((a) > (b) ? (a) - (b) : (b) - (a), 3)
@@ -168,8 +167,6 @@ TEST(a_packet_of_a_waiting_tin_is_next) {
 	for (uint64_t k = 12; k < 14; k++)
 		ck_assert_uint_eq(aqm_take(&b, k * FRAME_NS)->flow_id, BE);
 	ck_assert_uint_eq(aqm_take(&b, 14 * FRAME_NS)->flow_id, EF); // four frames after its first
-	aqm_close(&b);
-	free(pkts);
 }
 
 // The limit is of all tins together, and the fattest queue of all loses its oldest packet.
@@ -187,8 +184,6 @@ TEST(the_limit_is_of_all_tins) {
 	ck_assert_uint_eq(b.drops.count, 1);
 	ck_assert_ptr_eq(b.drops.head, pkts);
 	ck_assert_uint_eq(b.ops->backlog(b.q).pkts, 20);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(a_link_without_a_rate_is_refused) {
@@ -201,5 +196,4 @@ TEST(a_link_without_a_rate_is_refused) {
 		b.err.msg, "diffserv: the link's rate decides it, and that is 0 at the start");
 	aqm_close(&b);
 	ck_assert_int_eq(aqm_open(&b, "cake", "{diffserv: besteffort}", &down), 0);
-	aqm_close(&b);
 }

@@ -91,7 +91,7 @@ static void overload(
 	}
 	ck_assert(!b.ops->random(b.q));
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 // The first after `interval`, the n-th interval / sqrt(n) after the one before.
@@ -142,7 +142,6 @@ TEST(a_mark_ends_what_is_due) {
 		ck_assert_double_eq(aqm_observed(&b, COUNT), ecn == ECN_ECT0 ? 3 : 4);
 		aqm_close(&b);
 	}
-	free(pkts);
 }
 
 // With `ecn: no` an ECN capable packet is dropped.
@@ -158,8 +157,6 @@ TEST(ecn_can_be_off) {
 	aqm_take(&b, 1000 * MS);
 	aqm_take(&b, 1100 * MS);
 	ck_assert_uint_eq(b.drops.count, 1);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(the_last_packet_is_not_dropped) {
@@ -172,8 +169,6 @@ TEST(the_last_packet_is_not_dropped) {
 	ck_assert_ptr_eq(aqm_take(&b, 1000 * MS), &pkts[0]);
 	ck_assert_ptr_eq(aqm_take(&b, 30000 * MS), &pkts[4]);
 	ck_assert_uint_eq(b.drops.count, 3);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Packets that leave every millisecond after one sojourn.
@@ -190,7 +185,7 @@ static uint32_t dropped_after(uint64_t sojourn_ns) {
 	}
 	dropped = b.drops.count;
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 	return dropped;
 }
 
@@ -219,8 +214,6 @@ TEST(blue_decays_while_the_queue_is_empty) {
 	aqm_put(&b, &pkts[12], 5000 * MS);
 	aqm_take(&b, 5000 * MS);
 	ck_assert_double_eq(aqm_observed(&b, PROBABILITY), 0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Below four full-sized frames a queue is as short as it can be: at 1 Mbit/s 4 * 1538 B are 49.2
@@ -241,7 +234,6 @@ TEST(four_frames_are_not_above_target) {
 		ck_assert_int_eq(b.drops.count > 0, sojourn_ms == 50);
 		aqm_close(&b);
 	}
-	free(pkts);
 }
 
 // The limit is exceeded every 5 ms, as often as BLUE steps, or every 1 ms. Afterwards the queue is
@@ -282,6 +274,6 @@ TEST(blue_drops_its_share) {
 		ck_assert_double_le(fabs(dropped - mean), 4 * sqrt(mean * 0.75));
 		ck_assert(b.ops->random(b.q));
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }

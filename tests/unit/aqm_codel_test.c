@@ -37,7 +37,7 @@ static void overload(const char *params, uint64_t step_ns, uint64_t *drop_ns, ui
 		}
 	}
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 // Linux drops after first_above, not at it.
@@ -85,7 +85,7 @@ static void four_dequeues(
 		marks[i] = marked;
 	}
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 TEST(mark_scenario_marks_once_per_dequeue) {
@@ -123,8 +123,6 @@ TEST(packets_that_carry_ce_count_as_marked_by_others) {
 	ck_assert_ptr_eq(aqm_take(&b, 3 * MS), &pkts[0]);
 	ck_assert_uint_eq(pkts[0].flags & PKT_MARKED, 0);
 	ck_assert_uint_eq(pkts[0].ecn, ECN_CE);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(ce_threshold_marks_whatever_the_law_does) {
@@ -141,8 +139,6 @@ TEST(ce_threshold_marks_whatever_the_law_does) {
 	ck_assert_uint_eq(aqm_take(&b, 2 * MS + 1)->ecn, ECN_NOT_ECT);
 	ck_assert_uint_eq(aqm_take(&b, 3 * MS)->flags & PKT_MARKED, PKT_MARKED);
 	ck_assert_uint_eq(b.drops.count, 0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(an_empty_queue_ends_dropping) {
@@ -168,8 +164,6 @@ TEST(an_empty_queue_ends_dropping) {
 	ck_assert_uint_eq(b.drops.count, 1);
 	ck_assert_ptr_nonnull(aqm_take(&b, 20150 * MS));
 	ck_assert_uint_eq(b.drops.count, 2);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Up to one MTU may stand in the queue for ever.
@@ -190,7 +184,7 @@ TEST(the_last_mtu_is_never_dropped) {
 		}
 		ck_assert_uint_eq(b.drops.count, 0);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -210,8 +204,6 @@ TEST(one_dequeue_drops_a_bounded_number) {
 	ck_assert_uint_eq(b.drops.count, 1 + 256);
 	aqm_take(&b, 3000 * MS); // resumed from now: nothing is due
 	ck_assert_uint_eq(b.drops.count, 1 + 256);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Dropping again less than 16 intervals after drop_next goes on at about the old rate.
@@ -247,7 +239,7 @@ TEST(count_resumes_within_sixteen_intervals) {
 		ck_assert_uint_eq(b.drops.count, 10);
 		ck_assert_double_eq(aqm_observed(&b, 0), cases[k].count);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -289,9 +281,9 @@ TEST(limit_drops_do_not_touch_the_law) {
 		}
 		ck_assert_uint_gt(aqm[0], 10);
 		ck_assert_uint_eq(aqm[0], aqm[1]);
-		free(pkts[0]);
-		free(pkts[1]);
-		free(extra);
+		test_close(pkts[0]);
+		test_close(pkts[1]);
+		test_close(extra);
 	}
 }
 
@@ -320,8 +312,6 @@ TEST(linux_clock_wraps) {
 	// 0.9 s after the first drop: 26 by the table's trend (10 after 0.477 s).
 	ck_assert_uint_ge(drops, 24);
 	ck_assert_uint_le(drops, 30);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(random_load_conserves_packets) {
@@ -349,7 +339,7 @@ TEST(random_load_conserves_packets) {
 		}
 		ck_assert_uint_gt(b.drops.count, 100);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -384,7 +374,7 @@ static double count_after(uint64_t since_ns) {
 	ck_assert_uint_eq(b.drops.count, 4);
 	count = aqm_observed(&b, 0);
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 	return count;
 }
 
@@ -409,7 +399,7 @@ TEST(target_itself_is_above) {
 		aqm_take(&b, 105 * MS);
 		ck_assert_uint_eq(b.drops.count, 1 - less);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -428,8 +418,6 @@ TEST(late_mark_keeps_the_schedule) {
 	ck_assert_uint_eq(aqm_take(&b, 1230 * MS)->ecn, ECN_CE); // due at 1200
 	ck_assert_uint_eq(aqm_take(&b, UINT64_C(1270710677))->ecn, ECN_ECT0);
 	ck_assert_uint_eq(aqm_take(&b, UINT64_C(1270710678))->ecn, ECN_CE);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // The drop that leaves one MTU ends the state at once.
@@ -448,6 +436,4 @@ TEST(dropping_ends_with_the_drop_that_empties_the_queue) {
 	ck_assert_uint_eq(b.drops.count, 2);
 	ck_assert_uint_eq(b.ops->backlog(b.q).pkts, 1);
 	ck_assert_double_eq(aqm_observed(&b, 0), 0.0);
-	aqm_close(&b);
-	free(pkts);
 }

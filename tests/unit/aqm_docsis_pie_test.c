@@ -50,8 +50,6 @@ TEST(probability_is_that_of_the_rfc) {
 			ck_abort_msg("%s, update %g: %.17g is not %.17g", v.scenario, v.column[0],
 				aqm_observed(&b, PROBABILITY), v.column[2]);
 	}
-	aqm_close(&b);
-	free(p);
 }
 
 // Section 4.3: nothing is dropped until a third of the limit waits; the first drop begins the burst
@@ -106,8 +104,6 @@ TEST(the_first_drop_begins_the_burst_protection) {
 	ck_assert_double_eq(aqm_observed(&b, STATE), QUIESCENT);
 	aqm_take(&b, t_ns + 63 * UPDATE); // 1008 ms
 	ck_assert_double_eq(aqm_observed(&b, STATE), INACTIVE);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Section 4.6: the probability of a packet is proportional to its size, up to 0.85.
@@ -136,6 +132,6 @@ TEST(small_packets_are_dropped_less) {
 		}
 		ck_assert_uint_ge(n - 50, least[k]);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }

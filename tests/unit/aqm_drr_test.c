@@ -40,8 +40,6 @@ TEST(order_of_the_paper) {
 	}
 	ck_assert_ptr_null(aqm_take(&b, 0));
 	ck_assert_double_eq(aqm_observed(&b, 0), 0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 #define FLOWS 10u
@@ -86,7 +84,7 @@ static void fair(uint32_t quantum) {
 	}
 	ck_assert_uint_gt(sent[0], 100 * (uint64_t)MTU);
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 TEST(fair_to_one_quantum) {
@@ -116,6 +114,4 @@ TEST(an_empty_queue_loses_its_credits) {
 		if (p->flow_id == 0 && next < 3) // its next packet comes when it has just emptied
 			aqm_put(&b, &pkts[next++], 0);
 	}
-	aqm_close(&b);
-	free(pkts);
 }

@@ -67,8 +67,6 @@ TEST(probabilities_are_those_of_the_rfc) {
 					v.column[0], i, aqm_observed(&b, i), v.column[5 + i]);
 	}
 	ck_assert_uint_gt(v.rows, 1500);
-	aqm_close(&b);
-	free(p);
 }
 
 TEST(gains_follow_from_the_largest_rtt) {
@@ -101,7 +99,7 @@ TEST(the_longer_delay_of_both_queues_counts) {
 		ck_assert_ptr_nonnull(aqm_take(&b, 100 * MS));
 		ck_assert_double_eq_tol(aqm_observed(&b, BASE), 0.080, 1e-6);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -133,7 +131,7 @@ TEST(ect1_and_ce_pass_the_others) {
 			ck_assert_uint_eq(p->flags & PKT_MARKED, 0);
 		}
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -162,8 +160,6 @@ TEST(the_round_robin_divides_the_bytes) {
 		NEED(classic >= 0.1 * all - MTU && classic <= 0.1 * all + MTU);
 		ck_assert_double_eq_tol(aqm_observed(&b, CREDIT), 0.1 * all - classic, 1e-6);
 	}
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(a_time_shifted_fifo_serves_the_longest_wait) {
@@ -177,8 +173,6 @@ TEST(a_time_shifted_fifo_serves_the_longest_wait) {
 	ck_assert_uint_eq(aqm_take(&b, 16 * MS)->id, 1);
 	ck_assert_uint_eq(aqm_take(&b, 16 * MS)->id, 0);
 	ck_assert_uint_eq(aqm_take(&b, 16 * MS)->id, 2);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Function laqm: nothing up to 800 us, all from 1200 us on, in between the part of the range; with
@@ -215,7 +209,7 @@ TEST(the_ramp_marks_by_the_time_waited) {
 		ck_assert_uint_eq(aqm_take(&b, 1 + cases[k].waited_ns)->ecn, ECN_ECT1);
 		ck_assert_uint_eq(b.drops.count, 0);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -232,7 +226,7 @@ TEST(a_threshold_in_packets_or_bytes_is_a_step) {
 		for (uint32_t i = 0; i < 10; i++) // finds 10 - i, itself included
 			ck_assert_uint_eq(aqm_take(&b, 2)->ecn, i < 6 ? ECN_CE : ECN_ECT1);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -265,7 +259,7 @@ static struct signals sent_of(struct aqm_bench *b, enum ecn ecn, uint32_t n) {
 	ck_assert_double_eq(s.sent + s.dropped, n);
 	for (p = b->drops.head; p != NULL; p = p->next)
 		NEED(p->drop_reason == DROP_AQM);
-	free(pkts);
+	test_close(pkts);
 	return s;
 }
 
@@ -330,7 +324,6 @@ TEST(overflow_keeps_ecn) {
 	ck_assert_double_eq(aqm_observed(&b, BASE), 0.25);
 	ck_assert_double_eq(s.dropped, 0);
 	ck_assert_double_eq_tol(s.marked, 1600 / 16, 1.5);
-	aqm_close(&b);
 }
 
 // After an overload the L4S queue is marked as rarely as before it.
@@ -355,8 +348,6 @@ TEST(overload_leaves_nothing_behind) {
 	}
 	ck_assert_double_le(aqm_observed(&b, BASE), 0);
 	ck_assert_uint_eq(marks, 0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Whether a packet comes or not, updates happen at their times.
@@ -374,9 +365,6 @@ TEST(updates_do_not_depend_on_packets) {
 	aqm_take(&once, 100 * MS);
 	ck_assert_double_gt(aqm_observed(&once, BASE), 0.2);
 	ck_assert_double_eq(aqm_observed(&often, BASE), aqm_observed(&once, BASE));
-	aqm_close(&often);
-	aqm_close(&once);
-	free(pkts);
 }
 
 // The DSCP of a packet is the lower part of its flow's number here.
@@ -413,8 +401,6 @@ TEST(a_dscp_joins_the_l4s_queue) {
 	put(&b, &pkts[0], ECN_ECT0, 0);
 	put(&b, &pkts[2], ECN_NOT_ECT, 0);
 	ck_assert_ptr_eq(aqm_take(&b, US), &pkts[0]);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // RFC 9332, section 2.5.1.1: the probability is one for a Classic control at the L4S queue's
@@ -450,7 +436,7 @@ TEST(classic_packets_in_the_l4s_queue_get_classic_signals) {
 		ck_assert_msg(b.drops.count == cases[i].drops && marks == cases[i].marks,
 			"%zu: %u drops, %u marks", i, b.drops.count, marks);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -484,5 +470,4 @@ TEST(a_bdp_needs_a_round_trip) {
 	near.base_rtt_ns = 0;
 	ck_assert_int_lt(aqm_open(&b, "dualpi2", "{threshold: 0.1BDP}", &near), 0);
 	ck_assert_ptr_nonnull(strstr(b.err.msg, "threshold: a BDP needs a base RTT"));
-	aqm_close(&b);
 }

@@ -37,7 +37,7 @@ TEST(limits_in_every_unit) {
 		ck_assert_msg(aqm_open(&b, "fifo", cases[i].params, &env) == 0, "%s", b.err.msg);
 		ck_assert_msg(fill(&b, pkts, 10) == cases[i].fit, "%s", cases[i].params);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -53,8 +53,6 @@ TEST(tail_drops_the_newest_in_order) {
 	for (uint32_t i = 0; i < 3; i++)
 		ck_assert_ptr_eq(b.ops->dequeue(b.q, 0, &b.drops), &pkts[i]);
 	ck_assert_ptr_null(b.ops->dequeue(b.q, 0, &b.drops));
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(head_drops_the_oldest_until_it_fits) {
@@ -68,8 +66,6 @@ TEST(head_drops_the_oldest_until_it_fits) {
 	ck_assert_uint_eq(b.drops.count, 4);
 	ck_assert_ptr_eq(aqm_take(&b, 0), &pkts[4]);
 	ck_assert_ptr_null(aqm_take(&b, 0));
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(head_drop_leaves_out_what_never_fits) {
@@ -82,8 +78,6 @@ TEST(head_drop_leaves_out_what_never_fits) {
 	aqm_put(&b, &pkts[1], 0);
 	ck_assert_uint_eq(b.drops.count, 2);
 	ck_assert_ptr_null(aqm_take(&b, 0));
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(limits_that_cannot_work_are_refused) {
@@ -99,7 +93,6 @@ TEST(limits_that_cannot_work_are_refused) {
 		b.err.msg, "limit: no full-sized frame fits: it is 1518 B, the limit 1517 B");
 	aqm_close(&b);
 	ck_assert_int_eq(aqm_open(&b, "fifo", "{limit: 1518B}", &env), 0);
-	aqm_close(&b);
 }
 
 // The buffer of CoreScale: 375 MB are 250000 packets of 1500 B, to the packet.
@@ -110,6 +103,4 @@ TEST(a_limit_of_375_megabytes_is_exact) {
 	ck_assert_int_eq(aqm_open(&b, "fifo", "{limit: 375MB}", &env), 0);
 	ck_assert_uint_eq(fill(&b, pkts, 250010), 250000);
 	ck_assert_uint_eq(b.ops->backlog(b.q).bytes, 375000000);
-	aqm_close(&b);
-	free(pkts);
 }

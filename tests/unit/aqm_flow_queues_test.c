@@ -130,7 +130,7 @@ static void play(const char *name, const char *params, uint32_t flows, uint32_t 
 	for (uint32_t q = 0; q < QUEUES; q++)
 		free(m.waiting[q]);
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 TEST(the_fattest_queue_is_that_of_a_search) {
@@ -190,7 +190,6 @@ TEST(the_heap_is_one) {
 		ck_assert_uint_ge(fq.heap[i / 2 > 0 ? i / 2 : 1], fq.heap[i]);
 	}
 	flow_queues_fini(&fq);
-	free(pkts);
 }
 
 static uint32_t queues_used(const struct flow_queues *fq, uint32_t first, uint32_t flows) {
@@ -261,8 +260,6 @@ TEST(collisions_are_counted) {
 	ck_assert(!b.ops->random(b.q));
 	aqm_put(&b, &pkts[2], 0);
 	ck_assert(b.ops->random(b.q));
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Live, the hash of the 5-tuple is computed for these, and not for a fifo.

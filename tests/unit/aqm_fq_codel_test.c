@@ -61,8 +61,6 @@ TEST(credits_and_lists) {
 	next_is(&f, b[3]);
 	ck_assert_ptr_null(aqm_take(&f, MS));
 	lists(&f, 0, 0);
-	aqm_close(&f);
-	free(pkts);
 }
 
 // A flow whose packets come one by one, each when the one before has left, is old after its first:
@@ -91,8 +89,6 @@ TEST(an_empty_new_queue_becomes_old) {
 	a = put(&f, &next, 1, 100); // new again
 	lists(&f, 1, 1);
 	next_is(&f, a);
-	aqm_close(&f);
-	free(pkts);
 }
 
 // A flow that sends less than its share waits for one packet at most, however many others have a
@@ -116,8 +112,6 @@ TEST(a_sparse_flow_has_priority) {
 	}
 	ck_assert_uint_eq(f.drops.count, 0);
 	ck_assert_uint_eq((uint32_t)aqm_observed(&f, COLLIDED), 0);
-	aqm_close(&f);
-	free(pkts);
 }
 
 // Fairness of backlogged queues, with sizes of their own: within a quantum and a packet at any
@@ -152,8 +146,6 @@ TEST(fair_to_one_quantum) {
 			NEED(sent[k] < sent[flow] + 2 * MTU && sent[flow] < sent[k] + 2 * MTU);
 	}
 	ck_assert_uint_gt(sent[0], 100 * (uint64_t)MTU);
-	aqm_close(&f);
-	free(pkts);
 }
 
 // One flow alone has the discipline codel, packet by packet.
@@ -204,7 +196,7 @@ TEST(one_flow_has_codel) {
 		ck_assert_uint_gt(queued, 10 * PKTS);
 		for (int k = 0; k < 2; k++) {
 			aqm_close(&b[k]);
-			free(pkts[k]);
+			test_close(pkts[k]);
 		}
 	}
 }
@@ -248,8 +240,6 @@ TEST(codel_is_each_queues_own) {
 	ck_assert_uint_eq(marks[1], 0);
 	ck_assert_uint_eq(marks[2] + drops[2], 0);
 	ck_assert_double_eq(aqm_observed(&f, DROPPING), 2);
-	aqm_close(&f);
-	free(pkts);
 }
 
 // The limit takes from the queue with the most bytes, not the most packets, and leaves a flow with
@@ -274,6 +264,4 @@ TEST(the_fattest_queue_loses_half) {
 		put(&f, &next, 1, 1518);
 	ck_assert_uint_eq(f.drops.count, 50 + 64); // of 349, of 64 B and 1518 B, 64
 	ck_assert_uint_eq(f.drops.tail->flow_id, 1);
-	aqm_close(&f);
-	free(pkts);
 }

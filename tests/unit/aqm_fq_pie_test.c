@@ -60,7 +60,7 @@ TEST(a_single_flow_meets_pie) {
 		ck_assert(b[1].ops->random(b[1].q));
 		for (int side = 0; side < 2; side++) {
 			aqm_close(&b[side]);
-			free(pkts[side]);
+			test_close(pkts[side]);
 		}
 	}
 }
@@ -94,8 +94,6 @@ TEST(only_the_flow_with_a_queue_is_dropped) {
 	}
 	ck_assert_uint_le(sent[1] - got[1], 1);
 	ck_assert_uint_eq(n, b.out_pkts + b.drops.count + b.ops->backlog(b.q).pkts);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // RFC 8290, section 4.2, with a quantum of 1000: as fq_codel, which has its test of each step.
@@ -124,8 +122,6 @@ TEST(queues_are_served_in_turn) {
 	ck_assert_ptr_null(aqm_take(&b, 1));
 	ck_assert_double_eq(aqm_observed(&b, OLD), 0);
 	ck_assert_double_eq(aqm_observed(&b, COLLIDED), 0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Section 4.1: the limit is that of all queues, and the fattest pays from its head, half of it and
@@ -146,8 +142,6 @@ TEST(the_fattest_queue_pays_for_an_overflow) {
 	ck_assert_uint_eq(b.drops.head->id, 1);
 	for (const struct pkt *p = b.drops.head; p != NULL; p = p->next)
 		NEED(p->flow_id == 1 && p->drop_reason == DROP_QUEUE_FULL);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // RFC 8033, section 4.1: two full-sized frames may wait without a drop, whatever is in the other
@@ -164,8 +158,6 @@ TEST(few_packets_of_a_flow_are_never_dropped) {
 	}
 	ck_assert_uint_eq(b.drops.count, 2); // both find 4000 B
 	ck_assert_uint_eq(b.drops.head->id, 104);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // A queue that nobody uses for long starts again with a burst allowance and without a probability.
@@ -188,8 +180,6 @@ TEST(a_queue_that_rested_is_as_new) {
 	for (uint64_t end_ns = t_ns + 30 * MS; t_ns < end_ns; t_ns += 100 * US)
 		aqm_put(&b, &pkts[n++], t_ns);
 	ck_assert_uint_eq(b.drops.count, 0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(bad_parameters_are_refused_with_their_place) {

@@ -58,8 +58,6 @@ TEST(probability_is_that_of_the_rfc) {
 		NEED(aqm_observed(&b, ALLOWANCE) == v.column[3]);
 	}
 	ck_assert_uint_gt(v.rows, 2000);
-	aqm_close(&b);
-	free(p);
 }
 
 // Section 4.4: a queue that was quiet takes a burst of max_burst without a drop.
@@ -99,8 +97,6 @@ TEST(nothing_is_dropped_within_the_burst_allowance) {
 	aqm_put(&b, &pkts[n++], t_ns + 20 * S);
 	ck_assert_double_eq(aqm_observed(&b, PROBABILITY), 0);
 	ck_assert_double_eq(aqm_observed(&b, ALLOWANCE), 150.0 * MS);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // One update at 10 s sets the probability; none follows for 10 s. Ten packets wait, the oldest
@@ -151,7 +147,7 @@ static struct gaps gaps_of(const char *more, double probability, uint32_t drops)
 	}
 	g.mean = (double)total / drops;
 	aqm_close(&b);
-	free(pkts);
+	test_close(pkts);
 	return g;
 }
 
@@ -224,8 +220,6 @@ TEST(it_is_work_conserving) {
 	ck_assert_uint_gt(before, 20);
 	ck_assert_uint_eq(after, 0);
 	ck_assert_double_lt(aqm_observed(&b, PROBABILITY), 0.2);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Section 5.1: below mark_ecnth packets that are ECN capable are marked, from there on dropped.
@@ -258,7 +252,7 @@ TEST(ecn_marks_up_to_its_threshold) {
 		}
 		ck_assert_uint_eq(marks > 0, cases[k].marks);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -293,7 +287,7 @@ TEST(updates_do_not_depend_on_polling) {
 		ck_assert_double_eq(aqm_observed(&b[0], i), aqm_observed(&b[1], i));
 	for (int k = 0; k < 2; k++) {
 		aqm_close(&b[k]);
-		free(pkts[k]);
+		test_close(pkts[k]);
 	}
 }
 
@@ -356,6 +350,4 @@ TEST(a_drop_for_the_limit_clears_the_sum) {
 	b.ops->enqueue(b.q, &pkts[n], t_ns, &b.drops);
 	ck_assert_uint_eq(pkts[n].drop_reason, DROP_QUEUE_FULL);
 	ck_assert_double_eq(aqm_observed(&b, ACCUMULATED), 0);
-	aqm_close(&b);
-	free(pkts);
 }

@@ -112,8 +112,8 @@ static struct history play(const char *name, const char *params, enum clock cloc
 	ck_assert_ptr_null(aqm_take(&b, UINT64_C(1) << 62));
 	ck_assert_uint_eq(b.in_pkts, b.out_pkts + b.drops.count);
 	aqm_close(&b);
-	free(pkts);
-	free(before);
+	test_close(pkts);
+	test_close(before);
 	return h;
 }
 

@@ -51,8 +51,6 @@ TEST(average_is_that_of_the_paper) {
 	ck_assert_uint_eq(b.drops.count, 0);
 	ck_assert_double_gt(
 		aqm_observed(&b, AVERAGE), 261000); // the last scenario holds 2^18 packets
-	aqm_close(&b);
-	free(pkts);
 }
 
 // With a weight of 1 the average is the queue that an arrival finds: keeps `packets` in the queue
@@ -84,11 +82,11 @@ static struct pkt *spare_new(struct spare *s, uint32_t n) {
 
 TEST(max_p_adapts_as_in_the_paper) {
 	struct spare s;
-	struct pkt *pkts = spare_new(&s, 100);
 	struct aqm_bench b = {0};
 	struct vectors v;
 	uint64_t now_ns = 0;
 
+	spare_new(&s, 100);
 	vectors_open(&v, "ared");
 	while (vectors_next(&v)) {
 		if (v.begins) {
@@ -111,24 +109,20 @@ TEST(max_p_adapts_as_in_the_paper) {
 				aqm_observed(&b, MAX_P), v.column[2]);
 	}
 	hold(&b, &s, 0, now_ns);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // After a long time without an arrival all the changes of max_p are made, in bounded time.
 TEST(max_p_after_an_age) {
 	struct spare s;
-	struct pkt *pkts = spare_new(&s, 10);
 	struct aqm_bench b;
 
+	spare_new(&s, 10);
 	open_red(&b, "{limit: 100pkt, min: 5pkt, weight: 1, adaptive: yes, interval: 1us}");
 	offer(&b, &s, UINT64_C(1) << 62);
 	ck_assert_double_lt(aqm_observed(&b, MAX_P), 0.01);
 	ck_assert_double_ge(aqm_observed(&b, MAX_P), 0.009);
 	offer(&b, &s, (UINT64_C(1) << 62) + S);
 	ck_assert_double_ge(aqm_observed(&b, MAX_P), 0.009);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // Whether each of `n` packets that find `packets` is dropped.
@@ -181,17 +175,17 @@ TEST(probability_in_each_region) {
 			ck_assert_uint_eq(drops_of(&b, &s, cases[k].packets, 50), 50);
 		}
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
 // Section 7 of the paper, method 2: the gap is uniform on 1 ... 1 / p_b.
 TEST(gaps_between_drops_are_uniform) {
 	struct spare s;
-	struct pkt *pkts = spare_new(&s, 100);
 	uint32_t seen[101] = {0}, gap = 0, drops = 0;
 	struct aqm_bench b;
 
+	spare_new(&s, 100);
 	open_red(&b, "{limit: 100pkt, min: 5pkt, max: 15pkt, max_p: 0.02, weight: 1}");
 	hold(&b, &s, 10, 0);
 	while (drops < 100 * 400) {
@@ -210,8 +204,6 @@ TEST(gaps_between_drops_are_uniform) {
 	for (int i = 1; i <= 100; i++)
 		chi2 += pow((double)seen[i] - 400, 2) / 400;
 	ck_assert_double_lt(chi2, 148.2); // 99 degrees of freedom, p = 0.001
-	aqm_close(&b);
-	free(pkts);
 }
 
 // As Linux's red without `harddrop`: nothing that is ECN capable is dropped, however long the
@@ -233,8 +225,6 @@ TEST(ecn_marks_above_max) {
 	for (int i = 0; i < 100; i++)
 		pkts[i].ecn = ECN_NOT_ECT;
 	ck_assert_uint_eq(drops_of(&b, &s, 40, 50), 50);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(harddrop_marks_below_max_and_drops_above) {
@@ -260,15 +250,13 @@ TEST(harddrop_marks_below_max_and_drops_above) {
 	for (int i = 0; i < 100; i++)
 		pkts[i].ecn = ECN_NOT_ECT;
 	ck_assert_uint_gt(drops_of(&b, &s, 14, 50), 10);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(below_min_the_count_starts_again) {
 	struct spare s;
-	struct pkt *pkts = spare_new(&s, 100);
 	struct aqm_bench b;
 
+	spare_new(&s, 100);
 	open_red(&b, "{limit: 100pkt, min: 5pkt, max: 15pkt, max_p: 0.001, weight: 1}");
 	ck_assert_double_eq(aqm_observed(&b, COUNT), -1);
 	hold(&b, &s, 9, 0); // packets that found 5, 6, 7 and 8
@@ -276,8 +264,6 @@ TEST(below_min_the_count_starts_again) {
 	hold(&b, &s, 4, 0);
 	offer(&b, &s, 0);
 	ck_assert_double_eq(aqm_observed(&b, COUNT), -1);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // ARED, section 5: 80 Mbit/s are 10000 packets/s; 10 ms of delay are 100 packets, between 50 and
@@ -303,8 +289,6 @@ TEST(parameters_follow_the_rate) {
 		pkt_list_push(&s.list, &pkts[i]);
 	hold(&b, &s, 11, 0);
 	ck_assert_double_eq_tol(aqm_observed(&b, PROBABILITY), 0.01, 1e-12);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(thresholds_that_cannot_be_are_refused) {

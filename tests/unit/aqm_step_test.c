@@ -39,7 +39,7 @@ TEST(a_length_marks_on_arrival) {
 		}
 		ck_assert_uint_eq(b.drops.count, 0);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -56,8 +56,6 @@ TEST(a_time_marks_on_departure) {
 	ck_assert_uint_eq(aqm_take(&b, MS + 1)->ecn, ECN_CE);
 	ck_assert_uint_eq(pkts[1].flags & PKT_MARKED, PKT_MARKED);
 	ck_assert_uint_eq(pkts[2].ecn, ECN_ECT0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 // RFC 8257, section 5: what a switch that makes the step with RED does to packets that are not ECN
@@ -91,7 +89,7 @@ TEST(packets_that_cannot_be_marked_stay_or_are_dropped) {
 		for (const struct pkt *p = b.drops.head; p != NULL; p = p->next)
 			ck_assert_uint_eq(p->drop_reason, DROP_AQM);
 		aqm_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -106,8 +104,6 @@ TEST(the_limit_comes_first) {
 	}
 	ck_assert_uint_eq(pkts[2].drop_reason, DROP_QUEUE_FULL);
 	ck_assert_uint_eq(pkts[2].flags & PKT_MARKED, 0);
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(a_bdp_without_a_round_trip_is_refused) {
@@ -119,5 +115,4 @@ TEST(a_bdp_without_a_round_trip_is_refused) {
 	ck_assert_str_eq(b.err.msg,
 		"threshold: a BDP needs a base RTT, but its paths have no delay; write a "
 		"threshold such as 65pkt, 100kB or 1ms");
-	aqm_close(&b);
 }

@@ -24,7 +24,6 @@ TEST(a_burst_takes_one_slot) {
 	ck_assert_uint_eq(l->data_count, 104);
 	for (uint64_t i = 0; i < 104; i++)
 		SENT(l, i, i, OPEN + i / 4 * 4 * MS); // 1448 B at 1448 kbyte/s: 1 ms each
-	link_close(l);
 }
 
 // rate / 8 / 1024 / 1448 B; with an RTT of 20 ms the RTT adds nothing.
@@ -83,7 +82,6 @@ TEST(a_burst_takes_half_the_window) {
 	SENT(l, 4, 4, OPEN);
 	SENT(l, 5, 5, OPEN + 5 * MS);
 	ck_assert_uint_eq(l->data_count, 10);
-	link_close(l);
 }
 
 TEST(small_bursts_wait_for_acks_that_come_soon) {
@@ -102,7 +100,6 @@ TEST(small_bursts_wait_for_acks_that_come_soon) {
 	ck_assert_uint_eq(l->data_count, 46); // a whole number of bursts; the last one waits
 	hand_ack_at(l, 24, OPEN + 20 * MS + 400 * US);
 	ck_assert_uint_eq(l->data_count, 48); // the next ACK is due 19.6 ms later
-	link_close(l);
 }
 
 // The rest of a socket buffer of 45 segments does not wait for a larger burst; in a burst that is
@@ -128,7 +125,6 @@ TEST(the_rest_of_a_buffer_does_not_wait) {
 	hand_ack_at(l, 4, at + 100 * US);
 	ck_assert_uint_eq(l->data_count, 46);
 	ck_assert_uint_eq(burst_at(l, 43), 3);
-	link_close(l);
 }
 
 // Twice the window per round trip in slow start: 0.5 ms per segment with 20 segments in 20 ms.
@@ -142,7 +138,6 @@ TEST(fq_lets_ten_segments_go_and_paces_the_others) {
 		SENT(l, i, i, OPEN);
 	for (uint64_t i = 10; i < 20; i++)
 		SENT(l, i, i, OPEN + (i - 9) * 500 * US);
-	link_close(l);
 }
 
 // After a pause the first gap is shorter by the time that the slot was late, by half at most.
@@ -160,7 +155,6 @@ TEST(fq_shortens_one_gap_after_a_pause) {
 	SENT(l, 12, 12, OPEN + 20 * MS);
 	SENT(l, 13, 13, OPEN + 20 * MS + 500 * US);
 	SENT(l, 14, 14, OPEN + 21 * MS + 500 * US);
-	link_close(l);
 }
 
 // What was lost leaves again in bursts.
@@ -177,7 +171,6 @@ TEST(retransmissions_leave_in_bursts) {
 		SENT(l, 40 + i, i, OPEN + 61 * MS + i / 4 * 4 * MS);
 	for (uint64_t i = 0; i < 48; i++) // the last of each burst is pushed
 		ck_assert_int_eq((l->data[i].seg.flags & SEG_PSH) != 0, i % 4 == 3);
-	link_close(l);
 }
 
 // A segment that leaves alone is not pushed, whatever it could have been; nor are those of a host
@@ -203,5 +196,4 @@ TEST(the_last_burst_does_not_wait) {
 
 	link_finish(l, S);
 	link_complete(l);
-	link_close(l);
 }

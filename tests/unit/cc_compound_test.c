@@ -69,7 +69,6 @@ TEST(slow_start_has_no_delay_window) {
 	CWND_EQ(l, 160);
 	OBSERVED_EQ(l, DWND, 0);
 	ck_assert_int_eq(cc_mode(l), SLOW_START);
-	link_close(l);
 }
 
 // In a round trip without a queue cwnd grows by acked / win, dwnd by alpha win^(3/4) - 1.
@@ -113,7 +112,6 @@ TEST(below_the_low_window_it_is_reno) {
 	recovered(l, &t_ns);
 	round_of(l, &t_ns, 100);
 	ck_assert_double_gt(cc_observed(l, DWND), 0);
-	link_close(l);
 }
 
 // dwnd is 40 or more: an RTT of 125 ms shows a fifth of the window queued, which is below gamma or
@@ -187,7 +185,6 @@ TEST(a_loss_takes_beta_of_the_whole) {
 	round_of(l, &t_ns, 100);
 	lose_one(l, &t_ns);
 	CWND_EQ(l, 40);
-	link_close(l);
 }
 
 TEST(a_timeout_leaves_half_of_the_whole_as_ssthresh) {
@@ -209,7 +206,6 @@ TEST(a_timeout_leaves_half_of_the_whole_as_ssthresh) {
 		->on_spurious(link_flow(l)->cc_state, l->groups.group[0].cc_config, l->now_ns,
 			&link_flow(l)->out);
 	CWND_EQ(l, win);
-	link_close(l);
 }
 
 TEST(a_pause_leaves_the_initial_window) {
@@ -226,5 +222,4 @@ TEST(a_pause_leaves_the_initial_window) {
 	CWND_EQ(l, 40);
 	OBSERVED_EQ(l, DWND, 0);
 	OBSERVED_EQ(l, SSTHRESH, 0.75 * win);
-	link_close(l);
 }

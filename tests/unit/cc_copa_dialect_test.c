@@ -27,9 +27,6 @@ TEST(a_dialect_sets_what_was_not_written) {
 	OBSERVED_EQ(mvfst, DELTA, 0.05);
 	OBSERVED_EQ(own, DELTA, 0.2);
 	OBSERVED_EQ(paper, DELTA, 0.5);
-	link_close(mvfst);
-	link_close(own);
-	link_close(paper);
 }
 
 // CopaTest: RTTmin 50 ms, then a latest RTT of 150 ms: 1 / (0.5 x 10) leaves 9.8 of 10 segments.
@@ -44,7 +41,6 @@ TEST(slow_start_ends_as_in_mvfst) {
 	ck_assert_int_eq(cc_mode(l), DEFAULT);
 	OBSERVED_EQ(l, DQ, 100e6);
 	CWND_EQ(l, 9.8);
-	link_close(l);
 }
 
 // CopaTest's TestVelocity with its threshold of 4: in one direction v is 1 five times, then 2, 4,
@@ -64,7 +60,6 @@ TEST(velocity_grows_as_in_mvfst) {
 	}
 	round_of(l, t_ns, 150 * MS);
 	ck_assert_double_eq(cc_observed(l, VELOCITY), 1);
-	link_close(l);
 }
 
 // genericCC has no waiting time: v doubles with the first repetition.
@@ -79,7 +74,6 @@ TEST(velocity_grows_as_in_genericcc) {
 		t_ns = round_of(l, t_ns, 150 * MS);
 		ck_assert_double_eq(cc_observed(l, VELOCITY), v);
 	}
-	link_close(l);
 }
 
 // A single loss may be random: it ends slow start only where that is asked for.
@@ -120,8 +114,6 @@ TEST(a_known_rtt_min_counts_from_the_first_packet) {
 	hand_ack_at(measured, 1, T0 + 70 * MS);
 	OBSERVED_EQ(measured, DQ, 0);
 	CWND_EQ(measured, 11);
-	link_close(known);
-	link_close(measured);
 }
 
 // The latest RTT in lambda too: 2 segments in 150 ms, 50 ms of them empty: 2 x 100 ms <= 2 x 150
@@ -139,8 +131,6 @@ TEST(lambda_is_of_the_latest_rtt) {
 	hand_ack_at(standing, 1, T0 + 50 * MS);
 	hand_ack_at(standing, 2, T0 + 150 * MS);
 	ck_assert_int_eq(cc_mode(standing), DEFAULT);
-	link_close(l);
-	link_close(standing);
 }
 
 // A round trip of 100 ms for the first `early` segments in flight and of 110 ms for the rest, which

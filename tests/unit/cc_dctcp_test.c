@@ -32,7 +32,6 @@ TEST(alpha_follows_the_share_of_marks) {
 	alpha += (0.3 - alpha) / 16;
 	OBSERVED_EQ(l, ALPHA, alpha);
 	OBSERVED_EQ(l, MARKED, 0.3);
-	link_close(l);
 }
 
 // An ACK that says CE acknowledges marked segments only: two of the ten here (RFC 8257 section
@@ -47,7 +46,6 @@ TEST(an_ack_counts_each_of_its_segments) {
 	ack_to(l, 11, false, 60 * MS);
 	OBSERVED_EQ(l, MARKED, 0.2);
 	OBSERVED_EQ(l, ALPHA, 0.2);
-	link_close(l);
 }
 
 TEST(alpha_reaches_zero_and_a_mark_then_costs_little) {
@@ -59,7 +57,6 @@ TEST(alpha_reaches_zero_and_a_mark_then_costs_little) {
 	before = cwnd(l);
 	ack_to(l, 2, true, 40 * MS + 1);
 	CWND_EQ(l, before);
-	link_close(l);
 }
 
 // Section 3.5: a loss is answered as Reno does, also in the round trip of a mark, which cost
@@ -83,7 +80,6 @@ TEST(a_loss_halves_after_a_mark) {
 	CWND_EQ(l, 5.5);
 	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 1);
 	ck_assert_uint_eq(link_flow(l)->count.ecn_echoes, 0);
-	link_close(l);
 }
 
 // The window of that moment, of which what is in flight is the measure (RFC 5681, equation 4). It
@@ -102,7 +98,6 @@ TEST(a_loss_after_a_mark_halves_what_is_in_flight) {
 	}
 	ck_assert_double_gt(flight, target + 1);
 	CWND_EQ(l, flight / 2);
-	link_close(l);
 }
 
 // The echo's episode ends with a timeout: a retransmission that is lost after it was sent in the
@@ -127,7 +122,6 @@ TEST(a_loss_after_a_timeout_reduces_nothing) {
 	ck_assert_uint_eq(link_flow(l)->count.lost_segs, lost + 1);
 	CWND_EQ(l, 2);
 	OBSERVED_EQ(l, SSTHRESH, 10);
-	link_close(l);
 }
 
 // A loss is no mark, and alpha is that of the parameter.
@@ -142,7 +136,6 @@ TEST(a_loss_halves) {
 	hand_sack_at(l, 0, 6, 9, 41 * MS); // once, though it goes on
 	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 2);
 	OBSERVED_EQ(l, SSTHRESH, 5);
-	link_close(l);
 }
 
 // Section 3.2 at work: the receiver delays ACKs and yet every marked segment is counted.
@@ -162,7 +155,6 @@ TEST(the_receiver_reports_every_mark) {
 	}
 	ck_assert_uint_eq(marked, (uint64_t)__builtin_popcount(0x1234567));
 	ck_assert_uint_eq(l->rx.received.ce_segs, marked);
-	link_close(l);
 }
 
 TEST(a_group_may_choose_the_echo) {
@@ -177,10 +169,6 @@ TEST(a_group_may_choose_the_echo) {
 	ck_assert(!reno->groups.group[0].dctcp_echo);
 	link_run(cc, 30 * MS);
 	ck_assert_uint_eq(cc->data[0].ecn, ECN_ECT1);
-	link_close(cc);
-	link_close(dctcp);
-	link_close(classic);
-	link_close(reno);
 }
 
 // A group that says nothing has the codepoint its control lives on: ECT(0) (RFC 8257 section 3.1),
@@ -196,9 +184,6 @@ TEST(ecn_is_on_by_default) {
 	ck_assert_uint_eq(dctcp->data[0].ecn, ECN_ECT0);
 	ck_assert_uint_eq(off->data[0].ecn, ECN_NOT_ECT);
 	ck_assert_uint_eq(reno->data[0].ecn, ECN_NOT_ECT);
-	link_close(dctcp);
-	link_close(off);
-	link_close(reno);
 }
 
 // BBR does not answer marks: every packet is, and nothing is reduced.
@@ -212,7 +197,6 @@ TEST(a_deaf_control_ignores_echoes_where_that_is_allowed) {
 	ck_assert_uint_eq(link_flow(l)->ca, FLOW_CA_OPEN);
 	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 0);
 	ck_assert_uint_eq(link_flow(l)->count.ecn_echoes, 0);
-	link_close(l);
 }
 
 // Otherwise it is Reno: one segment per round trip, ssthresh halved by a timeout, once.

@@ -92,7 +92,6 @@ TEST(a_step_doubles_at_most_and_leaves_two) {
 	round_of(l, &t_ns, 100);
 	round_of(l, &t_ns, 2100); // an average of 600 ms: 3/6 + 1
 	CWND_EQ(l, 2);
-	link_close(l);
 }
 
 // 40 segments and an average of 103.75 ms: 1.45 queued. With 107.5 ms 2.79, more than alpha.
@@ -118,7 +117,6 @@ TEST(slow_start_ends_when_alpha_are_queued) {
 	CWND_EQ(l, 40); // two round trips from there
 	round_of(l, &t_ns, 200);
 	ck_assert_double_lt(cwnd(l), 40);
-	link_close(l);
 }
 
 TEST(a_loss_halves_and_suspends) {
@@ -140,7 +138,6 @@ TEST(a_loss_halves_and_suspends) {
 	CWND_EQ(l, 20);
 	round_of(l, &t_ns, 100);
 	ck_assert_double_gt(cwnd(l), 20);
-	link_close(l);
 }
 
 TEST(a_timeout_is_renos) {

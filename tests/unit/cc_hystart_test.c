@@ -93,7 +93,6 @@ TEST(below_sixteen_segments_nothing_ends_it) {
 		hand_ack_at(l, 1 + i, t_ns + i * 2 * MS);
 		ck_assert(in_slow_start(l));
 	}
-	link_close(l);
 }
 
 // ACKs of one segment each, from *t_ns on, until their train has ended slow start; returns the last
@@ -127,7 +126,6 @@ TEST(until_the_first_reduction_the_window_grows_by_a_twentieth) {
 	for (int i = 0; i < 20; i++)
 		hand_ack_at(l, ++una, t_ns += MS);
 	ck_assert_double_lt(cwnd(l), before + 20 * 0.04);
-	link_close(l);
 }
 
 // 160 segments: the last ones find room in the window, so that it does not grow.
@@ -143,7 +141,6 @@ TEST(unless_it_is_not_the_limit) {
 	hand_ack_at(l, 158, t_ns += MS);
 	hand_ack_at(l, 159, t_ns += MS);
 	CWND_EQ(l, before);
-	link_close(l);
 }
 
 // A timeout forgets what was too much. 14 segments grow by 0.05 for each acknowledged one, Reno's
@@ -167,7 +164,6 @@ TEST(after_a_timeout_too) {
 		hand_ack_at(l, ++una, t_ns += MS);
 		CWND_EQ(l, before + 0.05);
 	}
-	link_close(l);
 }
 
 TEST(classic_goes_on) {
@@ -177,5 +173,4 @@ TEST(classic_goes_on) {
 	for (uint64_t i = 0; i < 60; i++)
 		hand_ack_at(l, 1 + i, T0 + RTT + i * 2 * MS);
 	ck_assert(in_slow_start(l));
-	link_close(l);
 }

@@ -49,7 +49,6 @@ TEST(alpha_and_beta_follow_the_delay) {
 		OBSERVED_EQ(l, ALPHA, cases[i].alpha);
 		OBSERVED_EQ(l, BETA, cases[i].beta);
 	}
-	link_close(l);
 }
 
 // da is the mean of a round trip's samples, 110, 130 and 100 ms here, and a round trip ends with
@@ -67,7 +66,6 @@ TEST(da_is_the_mean_of_a_round_trip) {
 	OBSERVED_EQ(l, DA, 0);
 	hand_ack_at(l, una + 22, t_ns + 200 * MS); // left with the first ACK
 	OBSERVED_EQ(l, DA, 40e6 / 3);
-	link_close(l);
 }
 
 TEST(a_loss_takes_beta_and_avoidance_adds_alpha) {
@@ -86,7 +84,6 @@ TEST(a_loss_takes_beta_and_avoidance_adds_alpha) {
 	una = link_flow(l)->una;
 	hand_ack_at(l, una + 1, t_ns += 100 * MS);
 	CWND_EQ(l, before + 10 / before);
-	link_close(l);
 }
 
 TEST(the_ack_that_ends_a_recovery_counts_what_sack_had_reported) {
@@ -102,7 +99,6 @@ TEST(the_ack_that_ends_a_recovery_counts_what_sack_had_reported) {
 	ck_assert_uint_eq(link_flow(l)->recover, una + 43); // two left after the first SACKs
 	hand_ack_at(l, una + 43, t_ns += 100 * MS); // three of the 43 were not known
 	CWND_EQ(l, 41 * 0.875 + 10 * 43 / (41 * 0.875));
-	link_close(l);
 }
 
 TEST(no_round_trip_ends_in_a_recovery) {
@@ -122,7 +118,6 @@ TEST(no_round_trip_ends_in_a_recovery) {
 	hand_ack_at(l, link_flow(l)->recover, t_ns + 200 * MS + 200 * MS);
 	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_OPEN);
 	OBSERVED_EQ(l, DA, (50 + 60 + 100) / 3.0 * 1e6);
-	link_close(l);
 }
 
 TEST(below_15_segments_it_is_reno) {
@@ -139,7 +134,6 @@ TEST(below_15_segments_it_is_reno) {
 	round_of(l, &t_ns, 100);
 	OBSERVED_EQ(l, ALPHA, 10);
 	OBSERVED_EQ(l, BETA, 0.125);
-	link_close(l);
 }
 
 // A timeout takes beta off ssthresh, once, and until a round trip that began after it is over
@@ -180,5 +174,4 @@ TEST(after_a_timeout_it_is_reno_for_a_round_trip) {
 	hand_ack_at(l, link_flow(l)->nxt, fired_ns + 105 * MS);
 	OBSERVED_EQ(l, ALPHA, 10);
 	OBSERVED_EQ(l, BETA, 0.125);
-	link_close(l);
 }

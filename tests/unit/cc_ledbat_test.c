@@ -33,7 +33,6 @@ TEST(the_step_is_linear_in_the_delay) {
 		OBSERVED_EQ(l, BASE, 100e6);
 		CWND_EQ(l, want);
 	}
-	link_close(l);
 }
 
 // The current delay is the smallest of the last four: the first sample counts until a fifth has
@@ -48,7 +47,6 @@ TEST(the_filter_takes_the_smallest_of_four) {
 	}
 	hand_ack_at(l, 5, T0 + BASE_NS + 100 * MS);
 	OBSERVED_EQ(l, QDELAY, 100e6);
-	link_close(l);
 }
 
 // ALLOWED_INCREASE: ten were in flight before the ACK, so cwnd may not exceed 10 + 0.03.
@@ -57,7 +55,6 @@ TEST(the_window_stays_near_the_flight) {
 
 	hand_ack_at(l, 1, T0 + BASE_NS);
 	CWND_EQ(l, 10.03);
-	link_close(l);
 }
 
 // A history of two minutes: the delay of minute 0 counts throughout minute 1 and is forgotten with
@@ -73,7 +70,6 @@ TEST(the_base_is_forgotten_by_minutes) {
 		ck_assert_double_ge(cwnd(l), 2);
 	}
 	ck_assert_double_gt(cwnd(l), 10); // its own queue counts as the path now
-	link_close(l);
 }
 
 // A pause of more minutes than the history has: the base is what is measured after it, its first
@@ -93,7 +89,6 @@ TEST(a_long_pause_leaves_no_base) {
 	OBSERVED_EQ(l, BASE, 200e6);
 	hand_ack_at(l, link_flow(l)->nxt, t_ns += 300 * MS);
 	OBSERVED_EQ(l, BASE, 200e6);
-	link_close(l);
 }
 
 // RFC 5681 section 3.1 and the file's head: no growth on ACKs that do not advance or in fast
@@ -114,7 +109,6 @@ TEST(recovery_does_not_grow_it) {
 	hand_sack_at(l, 0, 1, 20,
 		T0 + BASE_NS + 300 * MS); // nothing is in flight but the retransmission
 	CWND_EQ(l, half - 24 / half);
-	link_close(l);
 }
 
 // Most of a flight is lost: in recovery the delay lets the window shrink, and the flight, which is
@@ -132,7 +126,6 @@ TEST(recovery_is_not_held_to_the_flight) {
 	hand_ack_at(l, 1, T0 + BASE_NS + 400 * MS);
 	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
 	CWND_EQ(l, before - 2 / before);
-	link_close(l);
 }
 
 // A loss never raises the window, though it is below min_cwnd as yet.
@@ -143,7 +136,6 @@ TEST(a_loss_does_not_raise_it_to_min_cwnd) {
 		hand_sack_at(l, 0, 1, to, T0 + BASE_NS);
 	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
 	CWND_EQ(l, 4);
-	link_close(l);
 }
 
 // RFC 4015: the window of before the first of two timeouts comes back when the original's ACK
@@ -167,7 +159,6 @@ TEST(two_spurious_timeouts_are_taken_back) {
 	ck_assert_double_ge(cwnd(l), before);
 	hand_ack_at(l, 3, l->now_ns + 1);
 	CWND_EQ(l, 20.03); // and the next ACK is held to the flight again
-	link_close(l);
 }
 
 TEST(a_loss_halves_but_not_below_min_cwnd) {
@@ -199,7 +190,6 @@ TEST(a_loss_halves_but_not_below_min_cwnd) {
 	CWND_EQ(l, 1);
 	cc->on_spurious(link_flow(l)->cc_state, config, T0, &link_flow(l)->out);
 	CWND_EQ(l, 2);
-	link_close(l);
 }
 
 // RFC 6817 section 2.5: TARGET is 100 ms at most; GAIN is more than its 1 for RFC 7928,

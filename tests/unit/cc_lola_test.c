@@ -88,7 +88,6 @@ TEST(a_round_follows_the_equations) {
 	ck_assert_int_eq(cc_mode(l), CUBIC);
 	round_of(l, t_ns, RTT + 2 * MS); // 305 ms later
 	ck_assert_int_eq(cc_mode(l), FAIR);
-	link_close(l);
 }
 
 // The smallest of 40 ms decides: one late packet says nothing of the queue.
@@ -101,7 +100,6 @@ TEST(one_late_packet_is_not_a_queue) {
 		hand_ack_at(l, 21 + (uint64_t)i, T0 + RTT + 1800000);
 	OBSERVED_EQ(l, QDELAY, 0);
 	ck_assert_int_eq(cc_mode(l), SLOW_START);
-	link_close(l);
 }
 
 // A timeout that turns out to be spurious: the state comes back with the window. It stayed in slow
@@ -128,7 +126,6 @@ TEST(spurious_timeout_changes_nothing) {
 	g->cc->on_spurious(f->cc_state, g->cc_config, t_ns, &f->out);
 	CWND_EQ(l, before);
 	ck_assert_int_eq(cc_mode(l), FAIR);
-	link_close(l);
 }
 
 TEST(rtt_min_is_measured_again_if_the_queue_never_empties) {
@@ -143,7 +140,6 @@ TEST(rtt_min_is_measured_again_if_the_queue_never_empties) {
 		ck_assert_double_ge(cwnd(l), 2);
 	}
 	ck_assert_int_gt(resets, 0);
-	link_close(l);
 }
 
 TEST(a_loss_leaves_seven_tenths) {
@@ -155,7 +151,6 @@ TEST(a_loss_leaves_seven_tenths) {
 	ck_assert_int_eq(cc_mode(l), CUBIC);
 	CWND_EQ(l, 0.7 * 42); // two ACKs before it, of one segment each
 	OBSERVED_EQ(l, K, cbrt(0.3 * 42 / 0.4));
-	link_close(l);
 }
 
 // C = 1000 segments per s^3. Time in recovery is not part of t, and an ACK lets the window grow by
@@ -180,7 +175,6 @@ TEST(the_cubic_increase_is_bounded) {
 	hand_ack_at(l, link_flow(l)->nxt, t_ns + 1050 * MS); // (1) has 43 + 1000 x 0.78^3 here
 	ck_assert_int_eq(cc_mode(l), CUBIC);
 	ck_assert_double_eq_tol(cwnd(l), 1.5 * before, 1e-3);
-	link_close(l);
 }
 
 // X of a small phi is thousands of segments after a round trip: (2) still adds a window at most.
@@ -195,7 +189,6 @@ TEST(balancing_doubles_at_most) {
 	ck_assert_int_eq(cc_mode(l), FAIR);
 	ck_assert_double_gt(cc_observed(l, X), 100000);
 	CWND_EQ(l, 160);
-	link_close(l);
 }
 
 // What (2) adds shows in Qdata after a round trip and in RTTnow 40 ms later: within srtt + 40 ms it
@@ -220,7 +213,6 @@ TEST(balancing_waits_for_its_effect) {
 	ck_assert_double_gt(cc_observed(l, X), cc_observed(l, QDATA));
 	hand_ack_at(l, link_flow(l)->nxt, added_ns + 2 * (RTT + 4 * MS));
 	ck_assert_double_gt(cwnd(l), before);
-	link_close(l);
 }
 
 TEST(after_idling_it_starts_again) {
@@ -235,7 +227,6 @@ TEST(after_idling_it_starts_again) {
 	cc->on_idle(link_flow(l)->cc_state, config, t_ns + 60 * S, 60 * S, &link_flow(l)->out);
 	ck_assert_int_eq(cc_mode(l), SLOW_START);
 	CWND_EQ(l, 40);
-	link_close(l);
 }
 
 // Two timeouts, and then the ACK of an original: the window of before the first comes back, and not
@@ -261,7 +252,6 @@ TEST(spurious_timeouts_are_taken_back) {
 	ck_assert_int_eq(cc_mode(l), FAIR);
 	ck_assert_double_ge(cwnd(l), 80);
 	ck_assert_double_lt(cwnd(l), 81); // this ACK is also one of balancing
-	link_close(l);
 }
 
 TEST(a_timeout_starts_again) {
@@ -272,5 +262,4 @@ TEST(a_timeout_starts_again) {
 	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
 	CWND_EQ(l, 2);
 	ck_assert_int_eq(cc_mode(l), SLOW_START);
-	link_close(l);
 }

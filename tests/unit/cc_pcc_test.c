@@ -62,7 +62,6 @@ TEST(moves_to_where_both_trials_were_better) {
 	l->o.loss = 0.2;
 	run_while(l, ADJUSTING);
 	ck_assert_double_eq_tol(cc_observed(l, RATE), r / (1 + 0.01 * 6), 0.07 * r);
-	link_close(l);
 }
 
 // Section 2.2: beyond 5 % of losses the utility is their cost, -x loss, and what is delivered
@@ -84,7 +83,6 @@ TEST(losses_cost_what_they_carry) {
 			nearest = fmin(nearest, fabs(u - utility(x, (double)lost / n)));
 	}
 	ck_assert_double_lt(nearest, 1e-6);
-	link_close(l);
 }
 
 TEST(undecided_trials_reach_farther) {
@@ -103,7 +101,6 @@ TEST(undecided_trials_reach_farther) {
 	run_while(l, DECIDING);
 	ck_assert_double_eq(
 		cc_observed(l, EPSILON), 1); // decided: the next trials begin near again
-	link_close(l);
 }
 
 TEST(a_timeout_halves_the_rate) {
@@ -115,5 +112,4 @@ TEST(a_timeout_halves_the_rate) {
 	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
 	ck_assert_double_eq_tol(cc_observed(l, RATE), before / 2, 1e-6);
 	ck_assert_int_eq(cc_mode(l), DECIDING);
-	link_close(l);
 }

@@ -37,7 +37,6 @@ TEST(alpha_and_the_window_follow_the_marks) {
 	alpha += (0.3 - alpha) / 16;
 	OBSERVED_EQ(l, ALPHA, alpha);
 	OBSERVED_EQ(l, MARKED, 0.3);
-	link_close(l);
 }
 
 // A flow of 20 ms grows as one of 40 ms in equal time: by a quarter of a segment per round trip.
@@ -53,7 +52,6 @@ TEST(a_short_flow_grows_as_one_of_rtt_virt) {
 		window += 0.25 / window;
 	}
 	ck_assert_double_eq_tol(cwnd(l), window, 1e-5);
-	link_close(l);
 }
 
 // It reduces once per RTT_virt, though each of its own round trips has a mark.
@@ -70,7 +68,6 @@ TEST(a_short_flow_reduces_as_one_of_rtt_virt) {
 		ack_to(l, end, false, t_ns + una); // a round trip without a queue
 		ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, reductions[i]);
 	}
-	link_close(l);
 }
 
 // RFC 9331, section 4.3: a loss is answered as Reno does, also in the round trip of a mark.
@@ -109,7 +106,6 @@ TEST(a_loss_stops_growth_until_it_is_repaired) {
 	hand_ack_at(l, 12, 61 * MS);
 	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_OPEN);
 	CWND_EQ(l, 5.5 + 4 / 5.5);
-	link_close(l);
 }
 
 // After a timeout segments that are lost again were sent in the window that it has reduced already.
@@ -132,7 +128,6 @@ TEST(a_loss_after_a_timeout_reduces_nothing) {
 	ck_assert_uint_eq(link_flow(l)->count.lost_segs, lost + 1);
 	OBSERVED_EQ(l, SSTHRESH, 5.5);
 	CWND_EQ(l, 2);
-	link_close(l);
 }
 
 // M is of RTT_virt at least: of two round trips of 20 ms where that is 40 ms. Of the 7 segments 2
@@ -152,7 +147,6 @@ TEST(an_observation_lasts_for_rtt_virt) {
 	ck_assert_double_eq(cc_observed(l, ALPHA), 0);
 	ack_to(l, 8, false, 100 * MS);
 	OBSERVED_EQ(l, MARKED, 2.0 / 7);
-	link_close(l);
 }
 
 // A loss that a DSACK shows to be spurious leaves nothing behind: in the episode that the same
@@ -178,7 +172,6 @@ TEST(after_an_undone_loss_it_grows) {
 	ack_to(l, 12, false, 61 * MS);
 	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
 	CWND_EQ(l, before + 1 / before);
-	link_close(l);
 }
 
 TEST(pacing_is_twice_the_rate_in_slow_start) {
@@ -191,7 +184,6 @@ TEST(pacing_is_twice_the_rate_in_slow_start) {
 	ck_assert_double_eq_tol(link_flow(l)->out.pacing_bps, 2 * 11 * rate_bps, 1);
 	ack_to(l, 2, true, 41 * MS);
 	ck_assert_double_eq_tol(link_flow(l)->out.pacing_bps, 1.2 * 11 * rate_bps, 0.01 * rate_bps);
-	link_close(l);
 }
 
 // Before the first mark alpha stays at 1, though windows end without one: the first reduction
@@ -216,7 +208,6 @@ TEST(alpha_holds_until_the_first_mark) {
 		ack_to(l, una, false, 120 * MS + una);
 	ck_assert_double_lt(cc_observed(l, ALPHA), 1);
 	ck_assert_double_ge(cc_observed(l, ALPHA), 15.0 / 16);
-	link_close(l);
 }
 
 TEST(asks_for_a_count_of_marks) {
@@ -226,7 +217,6 @@ TEST(asks_for_a_count_of_marks) {
 	ck_assert(!l->groups.group[0].dctcp_echo);
 	link_run(l, 30 * MS);
 	ck_assert_uint_eq(l->data[0].ecn, ECN_ECT1);
-	link_close(l);
 }
 
 // Otherwise it is Reno: ssthresh halved by a timeout, once.

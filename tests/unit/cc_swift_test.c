@@ -21,7 +21,6 @@ TEST(steps) {
 	CWND_EQ(l, 10.1 * 0.8);
 	hand_ack_at(l, 3, T0 + 81 * MS);
 	CWND_EQ(l, 10.1 * 0.8);
-	link_close(l);
 }
 
 // 500 ms are 440 beyond the target, 0.704 of the window; max_mdf takes half.
@@ -30,7 +29,6 @@ TEST(a_reduction_takes_half_at_most) {
 
 	hand_ack_at(l, 1, T0 + 500 * MS);
 	CWND_EQ(l, 5.0);
-	link_close(l);
 }
 
 // Section 3.5 with windows from 1 to 100 and 30 ms: for 25 segments (1/5 - 1/10) / (1 - 1/10) of
@@ -74,7 +72,6 @@ TEST(windows_below_one_segment) {
 	hand_ack_at(l, 2, l->data[1].t_ns + 50 * MS);
 	OBSERVED_EQ(l, CWND, 1 - 0.8 * 0.88 + 1);
 	ck_assert_double_eq(link_flow(l)->out.pacing_bps, 0);
-	link_close(l);
 }
 
 TEST(a_loss_takes_max_mdf) {
@@ -92,7 +89,6 @@ TEST(a_loss_takes_max_mdf) {
 		w += 1 / w;
 	}
 	CWND_EQ(l, w);
-	link_close(l);
 }
 
 // Four timeouts in a row reduce, the fifth leaves the smallest window.
@@ -106,7 +102,6 @@ TEST(the_fifth_timeout_resets) {
 			link_run(l, l->now_ns + 10 * MS);
 		OBSERVED_EQ(l, CWND, n < 5 ? 64.0 / (1u << n) : 0.25);
 	}
-	link_close(l);
 }
 
 // Algorithm 1: retransmit_cnt counts timeouts in a row, and an ACK of new data starts it again.
@@ -127,7 +122,6 @@ TEST(an_ack_starts_the_count_of_timeouts_again) {
 		}
 	}
 	OBSERVED_EQ(l, CWND, w / 2);
-	link_close(l);
 }
 
 // Algorithm 1 adds ai / cwnd for each segment that an ACK acknowledges: two.
@@ -136,7 +130,6 @@ TEST(each_acknowledged_segment_counts) {
 
 	hand_ack_at(l, 2, T0 + 50 * MS);
 	CWND_EQ(l, 10 + 2 * 3.0 / 10);
-	link_close(l);
 }
 
 TEST(max_cwnd_is_the_largest_window) {
@@ -144,7 +137,6 @@ TEST(max_cwnd_is_the_largest_window) {
 
 	hand_ack_at(l, 1, T0 + 50 * MS);
 	CWND_EQ(l, 10.05);
-	link_close(l);
 }
 
 // Four segments are all the data: a window of 10 was never filled, and does not grow (RFC 7661
@@ -157,7 +149,6 @@ TEST(a_window_that_is_not_filled_does_not_grow) {
 	hand_ack_at(l, 1, T0 + 50 * MS);
 	hand_ack_at(l, 2, T0 + 51 * MS);
 	CWND_EQ(l, 10.0);
-	link_close(l);
 }
 
 // The window before the loss is back once the loss turns out to be none.
@@ -171,5 +162,4 @@ TEST(a_spurious_loss_is_undone) {
 	CWND_EQ(l, 5.0);
 	g->cc->on_spurious(f->cc_state, g->cc_config, T0 + 60 * MS, &f->out);
 	CWND_EQ(l, 10.0);
-	link_close(l);
 }

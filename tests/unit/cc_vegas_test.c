@@ -50,7 +50,6 @@ TEST(slow_start_ends_above_gamma) {
 	CWND_EQ(l, 36);
 	OBSERVED_EQ(l, SSTHRESH, 36);
 	ck_assert_int_eq(cc_mode(l), AVOIDANCE);
-	link_close(l);
 }
 
 // trunc(9 x 0.18) = 1 is not above gamma: one more segment, as ever in slow start.
@@ -61,7 +60,6 @@ TEST(slow_start_goes_on_at_gamma) {
 	ck_assert_double_eq(cc_observed(l, DIFF), 1);
 	CWND_EQ(l, 10);
 	ck_assert_int_eq(cc_mode(l), SLOW_START);
-	link_close(l);
 }
 
 TEST(avoidance_moves_by_one_per_round) {
@@ -100,7 +98,6 @@ TEST(two_samples_do_not_decide) {
 	hand_ack_at(l, 21, T0 + 3 * BASE_NS);
 	ck_assert_double_eq(cc_observed(l, DIFF), 0);
 	ck_assert_double_gt(cwnd(l), 20); // as Reno
-	link_close(l);
 }
 
 // Two segments make two samples a round, which are too few: it grows as Reno to three, and is sent
@@ -113,7 +110,6 @@ TEST(never_below_two) {
 		ck_assert_double_ge(cwnd(l), 2);
 		ck_assert_double_lt(cwnd(l), 4);
 	}
-	link_close(l);
 }
 
 TEST(a_loss_halves_and_suspends) {
@@ -129,7 +125,6 @@ TEST(a_loss_halves_and_suspends) {
 	hand_ack_at(l, 10, T0 + 2 * BASE_NS);
 	hand_ack_at(l, 15, T0 + 4 * BASE_NS); // slow, but this is recovery
 	CWND_EQ(l, after);
-	link_close(l);
 }
 
 TEST(idling_forgets_base_rtt) {
@@ -141,7 +136,6 @@ TEST(idling_forgets_base_rtt) {
 		&link_flow(l)->out);
 	ck_assert_double_eq(cc_observed(l, BASE), 0);
 	CWND_EQ(l, 10);
-	link_close(l);
 }
 
 // One segment is lost and all others are there: the retransmission leaves with nothing in flight,
@@ -157,5 +151,4 @@ TEST(an_empty_pipe_forgets_base_rtt) {
 	ck_assert_double_eq(cc_observed(l, BASE), 0);
 	hand_ack_at(l, link_flow(l)->nxt - 1, T0 + 4 * BASE_NS);
 	ck_assert_double_eq(cc_observed(l, BASE), 200e6);
-	link_close(l);
 }

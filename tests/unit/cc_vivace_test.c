@@ -130,7 +130,6 @@ TEST(steps_are_those_of_the_gradient) {
 	}
 	ck_assert_double_eq(cc_observed(l, TAU), tau);
 	ck_assert_double_eq(cc_observed(l, K), k);
-	link_close(l);
 }
 
 // Section 4.1: u = x^0.9 - 900 x dRTT/dt, here of the first interval. A way that grows by s per
@@ -174,7 +173,6 @@ TEST(doubles_while_nothing_speaks_against_it) {
 	for (int i = 0; i + 1 < n; i++)
 		ck_assert_double_eq_tol(rate[i + 1], 2 * rate[i], 1e-6 * rate[i]);
 	ck_assert_int_eq(cc_mode(l), STARTING);
-	link_close(l);
 }
 
 TEST(a_timeout_halves_the_rate) {
@@ -186,5 +184,4 @@ TEST(a_timeout_halves_the_rate) {
 	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
 	ck_assert_double_eq_tol(cc_observed(l, RATE), before / 2, 1e-6);
 	ck_assert_int_eq(cc_mode(l), PROBING);
-	link_close(l);
 }

@@ -46,7 +46,6 @@ TEST(a_loss_falls_to_the_estimate) {
 	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 1);
 	OBSERVED_EQ(l, SSTHRESH, 10.1796875);
 	CWND_EQ(l, 10.1796875);
-	link_close(l);
 }
 
 // The window may be smaller than the estimate: then ssthresh alone follows it.
@@ -60,7 +59,6 @@ TEST(a_loss_never_raises_the_window) {
 		link_flow(l)->cc_state, l->groups.group[0].cc_config, &loss, &link_flow(l)->out);
 	OBSERVED_EQ(l, SSTHRESH, 10.1796875);
 	CWND_EQ(l, 5);
-	link_close(l);
 }
 
 TEST(a_timeout_measures_rtt_min_again) {
@@ -74,7 +72,6 @@ TEST(a_timeout_measures_rtt_min_again) {
 	CWND_EQ(l, 1);
 	hand_ack_at(l, link_flow(l)->una + 1, T0 + 4 * RTT + 130 * MS);
 	ck_assert_double_eq(cc_observed(l, RTT_MIN), 130e6);
-	link_close(l);
 }
 
 // A queue does not raise RTTmin: a flow that took it for the path would never drain it.
@@ -84,7 +81,6 @@ TEST(rtt_min_is_the_smallest) {
 	hand_ack_at(l, 1, T0 + RTT);
 	hand_ack_at(l, 2, T0 + 2 * RTT);
 	ck_assert_double_eq(cc_observed(l, RTT_MIN), 100e6);
-	link_close(l);
 }
 
 // Two timeouts in two episodes, and no ACK of a segment that was sent once: RTTmin of before the
@@ -104,7 +100,6 @@ TEST(without_rtt_min_it_halves) {
 	while (link_flow(l)->count.timeouts == 1)
 		NEED(link_step(l, 200 * S));
 	OBSERVED_EQ(l, SSTHRESH, 4.5);
-	link_close(l);
 }
 
 TEST(without_an_estimate_it_halves) {
@@ -113,7 +108,6 @@ TEST(without_an_estimate_it_halves) {
 	for (uint64_t to = 2; to <= 4; to++)
 		hand_sack_at(l, 0, 1, to, T0 + RTT);
 	CWND_EQ(l, 10);
-	link_close(l);
 }
 
 // Shorter RTTs than 50 ms: a sample still takes more than 50 ms. 20 + 21 segments, the ACK of the
@@ -127,5 +121,4 @@ TEST(a_sample_is_longer_than_50_ms) {
 	}
 	hand_ack_at(l, link_flow(l)->nxt, T0 + 60 * MS);
 	OBSERVED_EQ(l, BWE, 41 / 0.060 * SEG_BITS);
-	link_close(l);
 }

@@ -30,7 +30,6 @@ TEST(our_fin_is_sent_until_it_is_acknowledged_and_data_goes_on) {
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK);
 	ck_assert_uint_eq(l->rx.received.bytes, 3 * LEN);
 	ck_assert(receiver_done(rcv(l)));
-	link_close(l);
 }
 
 TEST(an_acknowledgement_of_a_fin_that_was_not_sent_is_refused) {
@@ -43,7 +42,6 @@ TEST(an_acknowledgement_of_a_fin_that_was_not_sent_is_refused) {
 	feed(l, &s, ECN_NOT_ECT, MS);
 	ck_assert_uint_eq(l->rx.received.bytes, 0);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
-	link_close(l);
 }
 
 // The last segment of a connection that both sides close: it has the number behind the peer's FIN.
@@ -65,7 +63,6 @@ TEST(the_acknowledgement_of_our_fin_may_follow_the_peers) {
 	s.seq++; // there is nothing yet further on
 	feed(l, &s, ECN_NOT_ECT, 3 * MS);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
-	link_close(l);
 }
 
 // A forged or old SYN renewed a connection that was over, whatever its number and its other flags.
@@ -116,7 +113,6 @@ TEST(a_receiver_that_waits_takes_no_syn_with_fin_or_ack) {
 	ck_assert_uint_eq(l->acks_count, 0);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
 	ck_assert_int_eq(rcv(l)->state, RECEIVER_LISTEN);
-	link_close(l);
 }
 
 TEST(a_receiver_that_resets_answers_what_still_comes) {
@@ -140,5 +136,4 @@ TEST(a_receiver_that_resets_answers_what_still_comes) {
 	s.flags = SEG_RST | SEG_ACK; // a reset is not answered by another
 	feed(l, &s, ECN_NOT_ECT, S + 2 * MS);
 	ck_assert_uint_eq(l->acks_count, acks);
-	link_close(l);
 }

@@ -85,8 +85,6 @@ TEST(the_discipline_keeps_the_law) {
 		else
 			ck_assert_double_le(fabs(since - v.column[3]), (double)US);
 	}
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(newton_steps) {
@@ -173,6 +171,4 @@ TEST(scenarios_of_ns3) {
 			(unsigned long long)b.ops->backlog(b.q).pkts, b.drops.count,
 			(unsigned long long)marks);
 	}
-	aqm_close(&b);
-	free(pkts);
 }

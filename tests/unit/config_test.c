@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/config/config.h"
 
-#include "test.h"
+#include "test_config.h"
 
 #include <errno.h>
 #include <string.h>
@@ -46,10 +46,7 @@ static const char example[] = "# comment\n"
 
 static struct config *parse(const char *text) {
 	struct err err = {""};
-	struct config *c = config_parse("x.yaml", text, strlen(text), &err);
-
-	ck_assert_msg(c != NULL, "%s", err.msg);
-	return c;
+	return test_config("x.yaml", text, &err);
 }
 
 static char *print(const struct config *c) {
@@ -100,7 +97,6 @@ TEST(tree_and_places) {
 	ck_assert_str_eq(config_key(find(c, "flows.0"), 1), "cc");
 	ck_assert_ptr_null(config_text(find(c, "flows")));
 	ck_assert_ptr_null(find(c, "nothing"));
-	config_free(c);
 }
 
 struct wrong {
@@ -240,7 +236,6 @@ TEST(overrides_set_values) {
 	check_text(c, "title", "a = b");
 	ck_assert_str_eq(config_place(find(c, "paths.forward.1.link.queue.codel.target")),
 		"-o paths.forward.link.queue={codel: {target: 5ms}}");
-	config_free(c);
 }
 
 // Overrides name a stage as schedules, `weir ctl` and summaries do.
@@ -273,7 +268,6 @@ TEST(items_of_a_list_have_one_name) {
 	check_text(c, "paths.forward.2.link.overhead", "1B");
 	check_text(c, "flows.0.count", "1");
 	check_text(c, "flows.1.count", "7");
-	config_free(c);
 }
 
 // The keys of a schedule's item and of `sysctl` contain dots.
@@ -301,7 +295,6 @@ TEST(a_key_with_dots_is_one_part) {
 	item = find(c, "branches");
 	ck_assert_str_eq(config_text(config_get(config_get(item, "v1"), "a.b")), "5");
 	ck_assert_str_eq(config_text(config_get(config_get(item, "v1.x"), "c.d")), "6");
-	config_free(c);
 }
 
 static const struct wrong bad_overrides[] = {
@@ -345,7 +338,6 @@ TEST(bad_overrides_are_one_sentence) {
 		ck_assert_msg(config_override(c, bad_overrides[i].text, &err) == -EINVAL, "%s",
 			bad_overrides[i].text);
 		ck_assert_str_eq(err.msg, bad_overrides[i].sentence);
-		config_free(c);
 	}
 }
 
@@ -370,7 +362,6 @@ TEST(params_are_typed_and_resolved) {
 		"link:\n  rate: 100Mbit\n  law: linux\n  queue: fifo\n  loss: 0%\n  limit: 1BDP\n"
 		"  ecn: no\n");
 	free(text);
-	config_free(c);
 }
 
 static const struct wrong bad_params[] = {
@@ -402,7 +393,6 @@ TEST(bad_params_are_one_sentence) {
 			config_params(find(c, "link"), "link", link_params, link_also, &link, &err),
 			0);
 		ck_assert_str_eq(err.msg, bad_params[i].sentence);
-		config_free(c);
 	}
 	struct link link;
 	struct err err = {""};
@@ -427,7 +417,6 @@ TEST(an_override_is_the_place_of_its_error) {
 		-EINVAL);
 	ck_assert_str_eq(
 		err.msg, "-o link.rato=1Gbit: link: unknown key 'rato'; did you mean 'rate'?");
-	config_free(c);
 }
 
 TEST(plugins) {
@@ -452,7 +441,6 @@ TEST(plugins) {
 		"bare:\n  fifo:\n    limit: 1BDP\nempty:\n  fifo: {}\nfull:\n"
 		"  codel:\n    target: 5ms\n");
 	free(text);
-	config_free(c);
 }
 
 static const struct wrong bad_plugins[] = {
@@ -475,7 +463,6 @@ TEST(bad_plugins_are_one_sentence) {
 		ck_assert_int_eq(
 			config_plugin(find(c, "queue"), "queue", &name, &params, &err), -EINVAL);
 		ck_assert_str_eq(err.msg, bad_plugins[i].sentence);
-		config_free(c);
 	}
 }
 
@@ -491,7 +478,6 @@ TEST(a_parameter_of_another_plugin_says_how_to_replace_it) {
 	ck_assert_str_eq(err.msg,
 		"-o link.queue.fifo.limit=1MB: queue is codel (x.yaml:1:23), not fifo; to replace "
 		"it write -o 'link.queue={fifo: {limit: 1MB}}'");
-	config_free(c);
 }
 
 TEST(a_key_that_nobody_reads_is_an_error) {
@@ -523,7 +509,6 @@ TEST(a_missing_section_is_made) {
 	char *text = print(c);
 	ck_assert_str_eq(text, "a: 1\nb:\n  x: 2\nc:\n  y: 3\n");
 	free(text);
-	config_free(c);
 }
 
 static void check_same_after_print(struct config *c) {
@@ -553,7 +538,6 @@ TEST(prints_what_loads_back) {
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct config *c = parse(texts[i]);
 		check_same_after_print(c);
-		config_free(c);
 	}
 	struct config *c = parse(texts[3]);
 	char *text = print(c);
@@ -561,7 +545,6 @@ TEST(prints_what_loads_back) {
 		"t: \"a: b #c\\n\\t\\\\\\\"\\x01\\x7f\\x85\\u2028\\ufeff"
 		"\360\237\230\200\"\n");
 	free(text);
-	config_free(c);
 }
 
 // A multiplicative congruential generator is random enough here.
@@ -611,7 +594,6 @@ TEST(any_text_survives_printing) {
 		check_same_after_print(c);
 		free(text);
 		config_free(back);
-		config_free(c);
 	}
 }
 

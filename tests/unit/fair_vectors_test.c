@@ -73,8 +73,6 @@ TEST(order_of_departures_and_fairness) {
 		ck_assert_uint_lt(worst, (uint64_t)c[QUANTUM] + MTU);
 	}
 	ck_assert_ptr_null(aqm_take(&b, 0));
-	aqm_close(&b);
-	free(pkts);
 }
 
 TEST(the_fattest_queue_loses_packets) {
@@ -105,6 +103,4 @@ TEST(the_fattest_queue_loses_packets) {
 		for (; drop != NULL; drop = drop->next)
 			ck_assert_uint_eq(drop->flow_id, (uint32_t)c[VICTIM]);
 	}
-	aqm_close(&b);
-	free(pkts);
 }

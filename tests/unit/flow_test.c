@@ -19,8 +19,6 @@ TEST(syn_offers_what_the_group_wants) {
 	link_run(plain, 0);
 	ck_assert_uint_eq(plain->ctl[0].seg.flags, SEG_SYN);
 	ck_assert_uint_eq(plain->ctl[0].seg.options, SEG_OPT_MSS | SEG_OPT_WSCALE);
-	link_close(plain);
-	link_close(l);
 }
 
 TEST(handshake_takes_one_round_trip_and_measures_it) {
@@ -41,7 +39,6 @@ TEST(handshake_takes_one_round_trip_and_measures_it) {
 	ck_assert_uint_eq(l->data[0].seg.len, PAYLOAD);
 	ck_assert_uint_eq(l->data[0].seg.seq, f->iss + 1);
 	ck_assert_uint_eq(l->data[0].seg.ack, receiver_iss(&l->rx.receiver[0]) + 1);
-	link_close(l);
 }
 
 static struct link *half_open(const char *group) {
@@ -89,7 +86,6 @@ TEST(window_is_scaled_but_in_the_syn) {
 	s.window = 100; // 12800 bytes: eight segments
 	hand_feed(l, &s, 2 * HAND_RTT);
 	ck_assert_uint_eq(l->data_count, 8);
-	link_close(l);
 }
 
 TEST(window_without_the_option_is_not_scaled) {
@@ -100,7 +96,6 @@ TEST(window_without_the_option_is_not_scaled) {
 	hand_feed(l, &s, HAND_RTT);
 	hand_ack_at(l, 0, 2 * HAND_RTT);
 	ck_assert_uint_eq(l->data_count, 65535 / 1460);
-	link_close(l);
 }
 
 TEST(lost_syns_are_sent_again_ever_more_slowly) {
@@ -120,7 +115,6 @@ TEST(lost_syns_are_sent_again_ever_more_slowly) {
 	ck_assert_uint_eq(f->backoff, 0);
 	// The timestamp tells which SYN was answered.
 	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
-	link_close(l);
 }
 
 // RFC 5681 section 3.1 and RFC 6928 section 2: after two lost SYNs the first window is one segment.
@@ -160,7 +154,6 @@ TEST(lost_syns_do_not_come_again_together) {
 		last_ns = l->ctl[i].t_ns;
 	}
 	ck_assert_uint_ge(last_ns - first_ns, S / 5); // of the quarter there is
-	link_close(l);
 }
 
 // A path longer than the first timeout, whose SYN is always sent twice: without a measurement a
@@ -174,7 +167,6 @@ TEST(a_path_longer_than_the_timeout_is_measured) {
 	ck_assert_uint_eq(l->syn_count, 3);
 	ck_assert_uint_ge(f->rtt.srtt_ns, 4 * S);
 	ck_assert_uint_le(f->rtt.srtt_ns, 4 * S + 2 * MS);
-	link_close(l);
 }
 
 // RFC 6298 section 5.7: an ambiguous handshake measures nothing, and data starts with 3 s.
@@ -189,7 +181,6 @@ TEST(lost_syn_without_timestamps_starts_with_three_seconds) {
 	ck_assert_uint_eq(f->rtx_deadline_ns, l->now_ns + 3 * S);
 	link_run(l, l->now_ns + 20 * MS);
 	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
-	link_close(l);
 }
 
 TEST(lost_syn_ack_is_asked_for_again) {
@@ -200,7 +191,6 @@ TEST(lost_syn_ack_is_asked_for_again) {
 	ck_assert_uint_eq(l->syn_count, 3);
 	ck_assert_uint_eq(l->data[0].t_ns, l->ctl[2].t_ns + 20 * MS);
 	link_complete(l);
-	link_close(l);
 }
 
 TEST(lost_ack_of_the_handshake_does_not_matter) {
@@ -215,7 +205,6 @@ TEST(lost_ack_of_the_handshake_does_not_matter) {
 	link_finish(l, S);
 	link_complete(l);
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 0);
-	link_close(l);
 }
 
 TEST(peer_that_never_answers_is_given_up) {
@@ -229,7 +218,6 @@ TEST(peer_that_never_answers_is_given_up) {
 	ck_assert_int_eq(link_flow(l)->state, FLOW_FAILED);
 	ck_assert_uint_eq(l->tx.failed, 1);
 	ck_assert(!link_step(l, 1000 * S)); // and nothing more
-	link_close(l);
 }
 
 TEST(syn_is_refused_only_by_who_saw_it) {
@@ -249,7 +237,6 @@ TEST(syn_is_refused_only_by_who_saw_it) {
 	s.ack--;
 	hand_feed(l, &s, MS);
 	ck_assert_int_eq(link_flow(l)->state, FLOW_FAILED);
-	link_close(l);
 }
 
 // RFC 9293 section 3.10.7.3: what does not acknowledge the SYN is of an old connection, whose host
@@ -273,7 +260,6 @@ TEST(wrong_syn_ack_is_reset) {
 	s = hand_syn_ack(l, 20 * MS);
 	hand_feed(l, &s, 20 * MS);
 	ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
-	link_close(l);
 }
 
 // RFC 7323 section 3.2 would have it dropped; Linux takes it, and so do we.
@@ -284,7 +270,6 @@ TEST(an_ack_without_its_timestamp_counts) {
 	s.options = 0;
 	hand_feed(l, &s, 40 * MS);
 	ck_assert_uint_eq(link_flow(l)->una, 5);
-	link_close(l);
 }
 
 // RFC 6928 has 14600 bytes, but at least two segments, where segments are large; Linux has ten.
@@ -294,7 +279,6 @@ TEST(the_first_window_is_ten_segments_of_any_size) {
 	link_run(l, 25 * MS);
 	ck_assert_uint_eq(link_flow(l)->payload, 8948);
 	ck_assert_double_eq(link_flow(l)->out.cwnd_segs, 10);
-	link_close(l);
 }
 
 // RFC 5961 section 3.2.
@@ -317,7 +301,6 @@ TEST(rst_closes_only_at_the_next_byte) {
 	hand_feed(l, &s, 30 * MS);
 	ck_assert_int_eq(f->state, FLOW_FAILED);
 	ck_assert_uint_eq(l->tx.arena.used, 0);
-	link_close(l);
 }
 
 TEST(syn_into_a_connection_is_challenged) {
@@ -330,7 +313,6 @@ TEST(syn_into_a_connection_is_challenged) {
 	ck_assert_uint_eq(l->ctl[sent].seg.flags, SEG_ACK);
 	ck_assert_uint_eq(l->ctl[sent].seg.ack, 1001);
 	ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
-	link_close(l);
 }
 
 TEST(acks_of_the_past_and_of_the_future_are_ignored) {
@@ -345,7 +327,6 @@ TEST(acks_of_the_past_and_of_the_future_are_ignored) {
 	ck_assert_uint_eq(l->tx.count.rx_bad, 1);
 	hand_ack_at(l, 15, 41 * MS);
 	ck_assert_uint_eq(f->una, 15);
-	link_close(l);
 }
 
 // A report that another ACK overtook is news all the same. It was thrown away with its ACK, and by
@@ -363,7 +344,6 @@ TEST(sack_blocks_of_an_overtaken_ack_count) {
 	ck_assert_uint_eq(l->tx.count.rx_bad, 0);
 	ck_assert_uint_eq(
 		f->count.spurious, 0); // below una, but no duplicate: not below its own ACK
-	link_close(l);
 }
 
 // RFC 5961 section 5.2 bounds how old an ACK may be by the largest window, not by the present one:
@@ -385,7 +365,6 @@ TEST(overtaken_acks_count_when_the_window_is_closed) {
 	old.ack--; // of the SYN itself
 	hand_feed(l, &old, 43 * MS);
 	ck_assert_uint_eq(l->tx.count.rx_bad, 1);
-	link_close(l);
 }
 
 TEST(an_overtaken_ack_does_not_move_the_window_back) {
@@ -402,7 +381,6 @@ TEST(an_overtaken_ack_does_not_move_the_window_back) {
 	s.window = 0; // but it closes at once
 	hand_feed(l, &s, 40 * MS);
 	ck_assert_uint_eq(f->wnd_bytes, f->una_bytes);
-	link_close(l);
 }
 
 // Ten of ten flows stood still after blind segments with a timestamp of the future: it was taken
@@ -445,7 +423,6 @@ TEST(unacceptable_segments_are_answered_twice_a_second) {
 	}
 	ck_assert_uint_eq(l->ctl_count, sent + 2);
 	ck_assert_uint_eq(l->tx.count.rx_bad, 1000);
-	link_close(l);
 }
 
 // We send whole segments only, so a peer with room for less than two gets smaller ones (Linux:
@@ -478,7 +455,6 @@ TEST(ack_inside_a_segment_does_not_acknowledge_it) {
 	hand_ack_at(l, 3, 41 * MS);
 	ck_assert_uint_eq(f->una, 3);
 	ck_assert_uint_eq(f->una_bytes, 3 * PAYLOAD);
-	link_close(l);
 }
 
 // RFC 7323 section 5.3; the timestamps' clock ticks in milliseconds.
@@ -502,7 +478,6 @@ TEST(old_timestamps_are_refused_through_the_wrap) {
 	ck_assert_uint_eq(f->una, 2);
 	ck_assert_uint_eq(l->data[l->data_count - 1].seg.tsecr, f->ts_recent);
 	ck_assert_uint_eq(l->data[l->data_count - 1].seg.tsval, 41);
-	link_close(l);
 }
 
 TEST(data_and_fin_of_the_peer_are_acknowledged) {
@@ -523,7 +498,6 @@ TEST(data_and_fin_of_the_peer_are_acknowledged) {
 	ck_assert_uint_eq(l->ctl[l->ctl_count - 1].seg.ack, 1001 + 501);
 	hand_feed(l, &s, 50 * MS); // our ACK was lost
 	ck_assert_uint_eq(l->ctl_count, sent + 4);
-	link_close(l);
 }
 
 TEST(file_ends_with_a_short_segment_and_a_fin) {
@@ -543,7 +517,6 @@ TEST(file_ends_with_a_short_segment_and_a_fin) {
 	ck_assert_uint_eq(f->una_bytes, 10002);
 	ck_assert_uint_eq(f->count.acked_bytes, 10001);
 	ck_assert_int_eq(f->state, FLOW_DONE);
-	link_close(l);
 }
 
 TEST(files_of_every_length_around_a_segment_arrive) {
@@ -575,7 +548,6 @@ TEST(endless_flow_ends_at_its_stop) {
 	ck_assert_uint_eq(f->data_segs, 49 * 4);
 	ck_assert_uint_eq(f->count.acked_bytes, UINT64_C(49) * 4 * PAYLOAD);
 	ck_assert_uint_eq(l->data_count, 49 * 4 + 1);
-	link_close(l);
 }
 
 // "No new data after this time", but a flow with a size did not look at it.
@@ -586,7 +558,6 @@ TEST(file_is_cut_short_at_the_stop) {
 	link_finish(l, S);
 	ck_assert_uint_eq(link_flow(l)->data_segs, 4 * 4);
 	link_complete(l);
-	link_close(l);
 }
 
 TEST(flow_that_starts_after_its_stop_sends_a_fin) {
@@ -597,7 +568,6 @@ TEST(flow_that_starts_after_its_stop_sends_a_fin) {
 	link_complete(l);
 	ck_assert_uint_eq(l->tx.flow[1].data_segs, 0);
 	ck_assert_uint_eq(l->tx.flow[1].count.sent_segs, 0); // a FIN is no data
-	link_close(l);
 }
 
 static void close_window(struct link *l, uint64_t una, uint64_t now_ns) {
@@ -625,7 +595,6 @@ TEST(closed_window_is_probed) {
 	ck_assert_uint_eq(l->ctl[sent].seg.len, 0);
 	ck_assert_uint_eq(l->data_count, 10);
 	ck_assert_int_eq(f->state, FLOW_OPEN);
-	link_close(l);
 }
 
 // RFC 9293 section 3.8.6.1: a connection stays open as long as its probes are answered. A peer that
@@ -643,7 +612,6 @@ TEST(peer_that_answers_no_probe_is_given_up) {
 	link_run(l, 30 * S);
 	ck_assert_int_eq(f->state, FLOW_FAILED);
 	ck_assert_uint_eq(l->data_count, 10);
-	link_close(l);
 }
 
 // The RTO counted from before the window had closed, and gave up by the count of the probes.
@@ -661,7 +629,6 @@ TEST(opened_window_starts_a_fresh_timeout) {
 	hand_ack_at(l, 20, 10 * S + 20 * MS);
 	ck_assert_uint_eq(f->count.timeouts, 0);
 	ck_assert_uint_eq(f->count.retransmits, 0);
-	link_close(l);
 }
 
 TEST(probe_of_a_closed_window_is_answered_by_our_receiver) {
@@ -678,7 +645,6 @@ TEST(probe_of_a_closed_window_is_answered_by_our_receiver) {
 	link_finish(l, 2 * S);
 	link_complete(l);
 	ck_assert_uint_eq(f->count.retransmits, 0);
-	link_close(l);
 }
 
 // Our receiver's window from now on; parts of segments will come.
@@ -720,7 +686,6 @@ TEST(window_below_a_segment_is_filled_by_probes) {
 	link_complete(l);
 	ck_assert_uint_eq(f->count.timeouts, 0);
 	ck_assert_uint_eq(f->count.spurious, 0);
-	link_close(l);
 }
 
 // The window opens, or the flow's time is over, in the middle of a segment.
@@ -755,7 +720,6 @@ TEST(fin_needs_no_window) {
 	close_window(l, 10, 40 * MS);
 	ck_assert_uint_eq(l->data_count, 11);
 	ck_assert_uint_eq(l->data[10].seg.flags, SEG_ACK | SEG_FIN);
-	link_close(l);
 }
 
 TEST(sequence_numbers_wrap) {
@@ -765,7 +729,6 @@ TEST(sequence_numbers_wrap) {
 
 	link_finish(l, 1000 * S);
 	link_complete(l);
-	link_close(l);
 }
 
 // More than 2^32 bytes: offsets are 64 bits wide, sequence numbers wrap twice.
@@ -778,7 +741,6 @@ TEST(more_than_four_gigabytes_arrive) {
 	link_finish(l, 1000 * S);
 	link_complete(l);
 	ck_assert_uint_ge(link_flow(l)->count.retransmits, 8);
-	link_close(l);
 }
 
 // RFC 9293 section 3.10.7.4, RFC 7323 section 4.3, of an ACK that is right otherwise: beyond a hole
@@ -849,7 +811,6 @@ TEST(overtaken_ack_sets_no_timestamp) {
 	ck_assert_uint_eq(f->ts_recent, flow_tsval(40 * MS));
 	hand_ack_at(l, 6, 42 * MS);
 	ck_assert_uint_eq(f->una, 6);
-	link_close(l);
 }
 
 // The probes of a window that closes again begin anew, an RTO apart.
@@ -868,7 +829,6 @@ TEST(probes_begin_anew_once_the_window_was_open) {
 	hand_feed(l, &s, 3020 * MS);
 	ck_assert_int_eq(f->rtx_kind, RTX_PERSIST);
 	ck_assert_uint_eq(f->rtx_deadline_ns, 3020 * MS + f->rtt.rto_ns);
-	link_close(l);
 }
 
 // Of two segments, a millisecond apart, that one ACK acknowledges srtt learns the first one's RTT,
@@ -905,5 +865,4 @@ TEST(srtt_learns_nothing_from_what_was_sent_again) {
 	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
 	hand_ack_at(l, 4, 100 * MS);
 	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
-	link_close(l);
 }

@@ -44,7 +44,6 @@ TEST(counts_what_there_is) {
 	ck_assert_uint_eq(g->srtt_ns, srtt_ns);
 	ck_assert_uint_eq(s.group[2].waiting, 5);
 	ck_assert_uint_eq(s.group[2].open + s.group[2].measured + s.group[2].acked_bytes, 0);
-	link_close(l);
 }
 
 TEST(steps_of_any_size_find_the_same) {
@@ -57,7 +56,6 @@ TEST(steps_of_any_size_find_the_same) {
 		whole(&some, &l->tx, step);
 		ck_assert_mem_eq(all.group, some.group, sizeof(all.group));
 	}
-	link_close(l);
 }
 
 TEST(no_flows_are_seen_at_once) {
@@ -77,5 +75,4 @@ TEST(failed_flows_are_counted) {
 	whole(&s, &l->tx, 2);
 	ck_assert_uint_eq(s.group[0].failed, 3);
 	ck_assert_uint_eq(s.group[0].open, 0);
-	link_close(l);
 }

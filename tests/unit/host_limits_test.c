@@ -25,7 +25,6 @@ TEST(before_its_start) {
 	link_run(l, NS_PER_S + MS); // its SYN was sent, and nobody has answered
 	ck_assert_uint_eq(l->ctl_count, 1);
 	expect(l, "the flow had no answer to its SYN");
-	link_close(l);
 }
 
 TEST(after_its_end) {
@@ -33,7 +32,6 @@ TEST(after_its_end) {
 
 	link_finish(l, 10 * NS_PER_S);
 	expect(l, "the flow had ended");
-	link_close(l);
 }
 
 TEST(given_up_or_reset) {
@@ -46,7 +44,6 @@ TEST(given_up_or_reset) {
 	l = LINK(.group = "{cc: newreno, stack: {weir: {reset_at: 100ms}}}");
 	link_run(l, 200 * MS);
 	expect(l, "the flow had been reset");
-	link_close(l);
 }
 
 // Ten segments are the window, and the FIN behind the data is one of them. With nine segments of
@@ -120,7 +117,6 @@ TEST(a_window_that_opened_by_less_than_a_burst) {
 	ck_assert_uint_eq(l->data_count, 60);
 	ck_assert_uint_eq(flow_inflight(link_flow(l)), 39);
 	expect(l, "the flow was limited by its congestion window");
-	link_close(l);
 }
 
 TEST(datagrams_have_no_windows) {
@@ -128,7 +124,6 @@ TEST(datagrams_have_no_windows) {
 
 	link_run(l, 100 * MS);
 	expect(l, "the flow sent at the constant rate of its datagrams");
-	link_close(l);
 }
 
 // In the order of a connection's life, singular or plural; all flows of a host, or of several.
@@ -148,8 +143,6 @@ TEST(flows_are_counted) {
 	expect_of(both, 2,
 		"of 19 flows 15 had not begun, 1 had ended, 2 were limited by their congestion "
 		"window, 1 was limited by its pacing rate");
-	link_close(l);
-	link_close(other);
 }
 
 TEST(a_host_without_flows_has_no_limits) {
@@ -185,5 +178,4 @@ TEST(limits_are_counted) {
 		flows += m->number;
 	}
 	ck_assert_double_eq(flows, 6);
-	link_close(l);
 }

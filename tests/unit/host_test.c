@@ -97,7 +97,6 @@ TEST(an_interval_has_room_for_all_that_it_counts) {
 	ck_assert_uint_eq(record[1].cwnd_reductions, 150000);
 	l->tx.env.tel_interval = NULL;
 	ck_assert_int_eq(tel_close(&tel, &err), 0);
-	link_close(l);
 }
 
 // The arena is sized for a network of one packet, which this one is not: a flow that wants more is
@@ -112,7 +111,6 @@ TEST(full_arena_holds_flows_back) {
 	ck_assert_uint_gt(l->tx.count.seg_refused, 0);
 	ck_assert_uint_gt(l->tx.arena.refused, 0);
 	ck_assert_uint_le(l->tx.arena.used_max, (uint64_t)l->tx.arena.blocks << SEG_ORDER_MIN);
-	link_close(l);
 }
 
 // Windows that the config asks for need no network to be large.
@@ -152,7 +150,6 @@ TEST(flow_without_a_single_record_waits_its_turn) {
 	l->o.check_every = 0;
 	link_finish(l, 10 * S);
 	link_complete(l);
-	link_close(l);
 }
 
 TEST(few_ranges_cost_retransmissions_not_bytes) {
@@ -164,7 +161,6 @@ TEST(few_ranges_cost_retransmissions_not_bytes) {
 	link_finish(l, 10000 * S);
 	link_complete(l);
 	ck_assert_uint_gt(l->rx.ranges.refused, 0);
-	link_close(l);
 }
 
 TEST(same_seed_same_packets) {
@@ -264,7 +260,6 @@ TEST(counts_and_totals_agree) {
 	ck_assert_uint_eq(l->tx.count.tx_segs, l->data_count + l->ctl_count);
 	ck_assert_uint_eq(l->rx.count.tx_segs, l->acks_count);
 	ck_assert_uint_ge(l->died + f->count.spurious, f->count.retransmits - f->count.spurious);
-	link_close(l);
 }
 
 // Live, the figures start anew for a few flows at a time. What is counted from then on by each,
@@ -289,7 +284,6 @@ TEST(figures_start_by_and_by) {
 	ck_assert_double_eq_tol(
 		goodput_bps, (double)counted * 8e9 / (double)(10 * S - h->measure_ns), 1);
 	ck_assert_double_eq_tol(goodput_bps, 80e6, 0.2e6);
-	link_close(l);
 }
 
 static void ignore(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
@@ -337,7 +331,6 @@ TEST(shares_are_all_flows_once_and_the_same) {
 		}
 		ck_assert_uint_eq(flows, all->flows);
 	}
-	link_close(l);
 }
 
 // Each control says what its parameters give a flow at once; small windows are in the rings all
@@ -376,7 +369,6 @@ TEST(peers_windows_bound_the_scoreboard) {
 				       "cc: cubic, rwnd: 1MiB}");
 
 	ck_assert_uint_eq(host_peer_window_segs(&l->groups), 5001 * 8192);
-	link_close(l);
 }
 
 // Telemetry calls a flow's ends by the addresses it has: the usual ones, or those of a live port.
@@ -408,7 +400,6 @@ TEST(flow_records_name_both_ends) {
 		ck_assert_uint_eq(record[live].dst_port, live ? 443 : 5001);
 		host_fini(&h);
 	}
-	link_close(l);
 }
 
 // What is not known is null: of a kernel its losses and reductions, without a sample the RTT, live
@@ -442,7 +433,6 @@ TEST(summary_has_no_number_that_is_not_known) {
 		free(text);
 	}
 	g->stack.guest = false;
-	link_close(l);
 }
 
 // Who ends first leaves the other none of its connections; its own figures say that they were open.
@@ -478,7 +468,6 @@ TEST(only_controls_of_the_groups_are_named_as_observers) {
 	ck_assert_uint_eq(run.observers, 1);
 	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_CC, "copa"), 0);
 	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_CC, "cubic"), UINT32_MAX);
-	link_close(l);
 }
 
 // An lcore without a port of a role has a host that holds nothing: zeros, never initialised.

@@ -39,7 +39,6 @@ TEST(a_tail_loss_probe_is_sent_at_a_tick) {
 	ck_assert_uint_eq(l->data_count, 4);
 	link_run(l, 17 * TICK);
 	SENT(l, 4, 4, 17 * TICK);
-	link_close(l);
 }
 
 // 200 ms after 20 ms, and the rest of a tick.
@@ -50,7 +49,6 @@ TEST(a_timeout_fires_at_a_tick) {
 	ck_assert_uint_eq(l->data_count, 4);
 	link_run(l, 224 * MS);
 	SENT(l, 4, 0, 224 * MS);
-	link_close(l);
 }
 
 // A quarter of the RTT is 5 ms, and 2 ms more: two ticks after the tenth. An exact timer would have
@@ -63,7 +61,6 @@ TEST(a_hole_that_closes_within_two_ticks_is_no_loss) {
 	ck_assert_uint_eq(link_flow(l)->rtx_deadline_ns, 13 * TICK);
 	hand_ack_at(l, 2, 13 * TICK - 1);
 	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 0);
-	link_close(l);
 }
 
 // The 17th segment waits for another one, or for 10 ticks of 4 ms.
@@ -79,7 +76,6 @@ TEST(a_delayed_ack_is_sent_at_a_tick) {
 	expect(l, &acks, 0, 0);
 	link_run(l, 160 * MS);
 	expect(l, &acks, 1, 17 * LEN);
-	link_close(l);
 }
 
 // Segment 5 overtakes five others, and what arrives beyond a hole lets the window of a kernel grow

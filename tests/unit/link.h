@@ -213,12 +213,35 @@ static inline void link_rx(void *ctx, uint32_t id, const struct seg *seg, uint32
 
 // ---- Life of a link ----
 
+static inline void link_free(void *link) {
+	struct link *l = link;
+
+	while (l->head != NULL) {
+		struct link_pkt *p = l->head;
+
+		l->head = p->next;
+		free(p);
+	}
+	host_fini(&l->tx);
+	if (!l->o.hand)
+		host_fini(&l->rx);
+	groups_fini(&l->groups);
+	config_free(l->config);
+	free(l);
+}
+
+// Closes it before the test's end.
+static inline void link_close(struct link *l) {
+	test_close(l);
+}
+
 static inline struct link *link_open(const struct link_opts *o) {
 	struct link *l = calloc(1, sizeof(*l));
 	struct err err = {""};
 	char text[512];
 
 	ck_assert_ptr_nonnull(l);
+	test_closes(link_free, l);
 	l->o = *o;
 	if (l->o.delay_ns == 0)
 		l->o.delay_ns = 10 * MS;
@@ -256,21 +279,6 @@ static inline struct link *link_open(const struct link_opts *o) {
 	return l;
 }
 #define LINK(...) link_open(&(const struct link_opts){__VA_ARGS__})
-
-static inline void link_close(struct link *l) {
-	while (l->head != NULL) {
-		struct link_pkt *p = l->head;
-
-		l->head = p->next;
-		free(p);
-	}
-	host_fini(&l->tx);
-	if (!l->o.hand)
-		host_fini(&l->rx);
-	groups_fini(&l->groups);
-	config_free(l->config);
-	free(l);
-}
 
 static inline void link_arrived(struct link *l, const struct link_pkt *p) {
 	const struct flow *f = link_flow(l);

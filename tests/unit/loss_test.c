@@ -75,7 +75,6 @@ TEST(blocks_mark_whole_segments) {
 	for (uint64_t i = 0; i < 10; i++)
 		ck_assert_int_eq(sacked(l, i), i == 3);
 	ck_assert_uint_eq(f->delivered, 1);
-	link_close(l);
 }
 
 TEST(short_last_segment_and_fin_are_reported) {
@@ -93,7 +92,6 @@ TEST(short_last_segment_and_fin_are_reported) {
 	ck_assert(sacked(l, 3));
 	hand_ack_at(l, 4, T0 + MS);
 	ck_assert_int_eq(f->state, FLOW_DONE);
-	link_close(l);
 }
 
 // A block of data that was not yet sent is nonsense; the cache of the last ACK's blocks took it for
@@ -111,7 +109,6 @@ TEST(block_from_the_future_is_not_remembered) {
 	hand_sack_at(l, 9, 10, 13, T0 + 20 * MS);
 	for (uint64_t i = 10; i < 13; i++)
 		ck_assert(sacked(l, i));
-	link_close(l);
 }
 
 // It grows on both sides of what was reported, across its edges inside segments.
@@ -126,7 +123,6 @@ TEST(block_around_half_the_circle_is_nonsense) {
 	s.sack[0] = (struct seg_sack){flow_seq(f, 0) + 0x60000000u, flow_seq(f, 0) + 0xb0000000u};
 	hand_feed(l, &s, T0);
 	ck_assert_uint_eq(f->sacked, 0);
-	link_close(l);
 }
 
 TEST(block_that_grows_marks_the_segments_at_its_old_edges) {
@@ -142,7 +138,6 @@ TEST(block_that_grows_marks_the_segments_at_its_old_edges) {
 	hand_feed(l, &s, T0);
 	for (uint64_t i = 2; i < 6; i++)
 		ck_assert(sacked(l, i));
-	link_close(l);
 }
 
 // Random blocks, sensible and not, against the rule applied one segment at a time.
@@ -252,7 +247,6 @@ TEST(dsack_counts_a_spurious_retransmission) {
 	hand_sack(l, &s, 4, 3); // backwards: nothing
 	hand_feed(l, &s, T0);
 	ck_assert_uint_eq(f->count.spurious, 2);
-	link_close(l);
 }
 
 // ---- RACK ----
@@ -268,7 +262,6 @@ TEST(reordering_within_the_window_is_no_loss) {
 	link_run(l, T0 + 2 * REO_NS);
 	ck_assert_uint_eq(f->count.lost_segs, 0);
 	ck_assert(f->reordering_seen);
-	link_close(l);
 }
 
 // RFC 8985 section 6.2 step 5: sent + RACK.rtt + reo_wnd.
@@ -285,7 +278,6 @@ TEST(loss_is_found_at_the_nanosecond) {
 	ck_assert(lost(l, 0));
 	SENT(l, before, 0, T0 + REO_NS);
 	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
-	link_close(l);
 }
 
 TEST(three_sacked_segments_are_a_loss_at_once) {
@@ -297,7 +289,6 @@ TEST(three_sacked_segments_are_a_loss_at_once) {
 	hand_sack_at(l, 0, 1, 4, T0 + 2);
 	ck_assert(lost(l, 0));
 	SENT(l, 12, 0, T0 + 2); // after two new ones
-	link_close(l);
 }
 
 TEST(three_are_not_enough_where_reordering_was_seen) {
@@ -312,7 +303,6 @@ TEST(three_are_not_enough_where_reordering_was_seen) {
 	ck_assert(!lost(l, 2));
 	link_run(l, T0 + 2 * MS + REO_NS);
 	ck_assert(lost(l, 2));
-	link_close(l);
 }
 
 // The ACKs between were lost, and SACK reports the newest block first: that is not reordering. It
@@ -329,7 +319,6 @@ TEST(two_new_blocks_in_one_ack_are_not_reordering) {
 	hand_sack(l, &s, 4, 5); // this one is
 	hand_feed(l, &s, T0);
 	ck_assert(link_flow(l)->reordering_seen);
-	link_close(l);
 }
 
 TEST(retransmission_that_arrives_is_not_reordering) {
@@ -339,7 +328,6 @@ TEST(retransmission_that_arrives_is_not_reordering) {
 	ck_assert(lost(l, 0));
 	hand_ack_at(l, 10, T0 + 20 * MS);
 	ck_assert(!link_flow(l)->reordering_seen);
-	link_close(l);
 }
 
 // RFC 8985 section 6.2 step 4: one quarter of the RTT more for each round with a DSACK.
@@ -363,7 +351,6 @@ TEST(window_grows_once_per_round_with_a_dsack) {
 	hand_sack(l, &s, 10, 11);
 	hand_feed(l, &s, T0 + 20 * MS);
 	ck_assert_uint_eq(f->reo_wnd_mult, 3);
-	link_close(l);
 }
 
 // RFC 2883 section 5.1: the receiver reports what the network duplicated, too.
@@ -382,7 +369,6 @@ TEST(dsacks_of_what_was_sent_once_say_nothing_of_retransmissions) {
 		ck_assert_uint_eq(f->reo_wnd_mult, i == 3 ? 2 : 1);
 		ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	}
-	link_close(l);
 }
 
 // A flow that a source uses again: retransmissions of its connections before are no reason for this
@@ -398,7 +384,6 @@ TEST(dsacks_say_nothing_of_an_earlier_connection) {
 	hand_feed(l, &s, T0);
 	ck_assert_uint_eq(f->count.spurious, 0);
 	ck_assert_uint_eq(f->reo_wnd_mult, 1);
-	link_close(l);
 }
 
 TEST(window_never_exceeds_srtt) {
@@ -408,7 +393,6 @@ TEST(window_never_exceeds_srtt) {
 	f->reo_wnd_mult = 100;
 	hand_sack_at(l, 0, 1, 2, T0);
 	ck_assert_uint_eq(f->rtx_deadline_ns, T0 + f->rtt.srtt_ns);
-	link_close(l);
 }
 
 TEST(window_shrinks_after_sixteen_recoveries) {
@@ -430,7 +414,6 @@ TEST(window_shrinks_after_sixteen_recoveries) {
 		ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	}
 	ck_assert_uint_eq(f->reo_wnd_mult, 1);
-	link_close(l);
 }
 
 // What was sent after a retransmission arrives and it does not: lost again, no timeout.
@@ -452,7 +435,6 @@ TEST(lost_retransmission_is_found) {
 		if (i + 1 == l->data_count)
 			ck_assert_uint_eq(n, 3);
 	}
-	link_close(l);
 }
 
 // Two of five retransmissions are lost, half of the ACKs too, and the pacer lets them wait.
@@ -473,7 +455,6 @@ TEST(lost_retransmissions_wait_in_the_order_of_their_numbers) {
 		most = (uint32_t)max_u64(most, check_relost(f, f->relost, f->una, f->rtx_hint));
 	}
 	ck_assert_uint_gt(most, 5);
-	link_close(l);
 }
 
 // Section 6.2 step 2: an ACK that came too early, or echoes an older timestamp, is the original's.
@@ -507,7 +488,6 @@ TEST(clock_passes_two_to_the_48) {
 	ck_assert_uint_le(f->rtt.srtt_ns, 70 * MS);
 	ck_assert_uint_eq(f->count.timeouts, 0);
 	ck_assert_uint_eq(f->count.retransmits, 6);
-	link_close(l);
 }
 
 // As in Linux, whose multiplier has 8 bits.
@@ -525,7 +505,6 @@ TEST(window_grows_to_255_quarters_at_most) {
 		hand_feed(l, &s, now_ns);
 		ck_assert_uint_eq(f->reo_wnd_mult, i < 254 ? i + 2 : 255);
 	}
-	link_close(l);
 }
 
 // A repair and new segments leave in one nanosecond: the newest is the one with the highest number,
@@ -542,5 +521,4 @@ TEST(round_trip_is_of_the_highest_number_of_a_nanosecond) {
 	hand_ack_at(l, 11, T0 + 25 * MS);
 	ck_assert_uint_eq(f->count.rtt_samples, samples + 1);
 	ck_assert_uint_eq(f->rack_rtt_ns, 25 * MS);
-	link_close(l);
 }

@@ -17,7 +17,6 @@ TEST(gaps_are_exact) {
 	ck_assert_uint_eq(l->data_count, 101);
 	for (uint64_t i = 0; i <= 100; i++)
 		SENT(l, i, i, 20 * MS + i * MS);
-	link_close(l);
 }
 
 // The live sender measured how late segments were that no pacer had let go: it took all data of a
@@ -40,8 +39,6 @@ TEST(only_what_the_pacer_let_go_is_paced) {
 		ck_assert(!unpaced->data[i].paced);
 	for (uint64_t i = 0; i < l->ctl_count; i++)
 		ck_assert(!l->ctl[i].paced);
-	link_close(l);
-	link_close(unpaced);
 }
 
 // Fractions of a nanosecond are kept: 7 Mbit/s is 1654857.142857 ns a segment, without drift.
@@ -55,7 +52,6 @@ TEST(long_run_rate_is_exact) {
 	ck_assert_uint_eq(l->data_count, 9669);
 	ck_assert_uint_eq(f->next_send_ns, 20 * MS + UINT64_C(16000813714)); // 9669 gaps: ...714.28
 	ck_assert_double_eq_tol(f->next_send_frac, 2.0 / 7, 1e-3);
-	link_close(l);
 }
 
 // Picoquic's bound: a volume V leaves within [(V - quantum) / rate, V / rate]. At any rate.
@@ -90,7 +86,6 @@ TEST(ack_does_not_hurry_the_pacer) {
 		hand_ack_at(l, t, 20 * MS + t * MS + 500 * US);
 	for (uint64_t i = 0; i < 50; i++)
 		SENT(l, i, i, 20 * MS + i * MS);
-	link_close(l);
 }
 
 TEST(silence_earns_no_burst) {
@@ -102,7 +97,6 @@ TEST(silence_earns_no_burst) {
 	link_run(l, 60 * MS);
 	SENT(l, 2, 2, 50 * MS);
 	SENT(l, 3, 3, 51 * MS);
-	link_close(l);
 }
 
 // A live loop comes round when it can.
@@ -123,7 +117,6 @@ TEST(late_loop_catches_up) {
 	for (uint64_t i = 0; i < 8; i++)
 		SENT(l, i, i, 20 * MS + i * 100 * US); // each is handed out with its own time
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 800 * US);
-	link_close(l);
 }
 
 TEST(late_loop_catches_up_a_millisecond_at_most) {
@@ -136,7 +129,6 @@ TEST(late_loop_catches_up_a_millisecond_at_most) {
 	for (uint64_t i = 2; i < 12; i++)
 		SENT(l, i, i, 69 * MS + (i - 1) * 100 * US);
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 70 * MS + 75 * US);
-	link_close(l);
 }
 
 // Flows that one stall held up would all go on in step, and be a burst for ever after.
@@ -152,7 +144,6 @@ TEST(late_loop_keeps_its_step) {
 		SENT(l, i, i, 20 * MS + (168 + i) * UINT64_C(289600)); // 69.2 to 69.8 ms
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 173 * UINT64_C(289600) - 72400);
 	ck_assert_uint_eq(link_flow(l)->owed_ns, 168 * UINT64_C(289600) - 72400);
-	link_close(l);
 }
 
 // Linux (tcp_update_skb_after_send) counts the gap from now and takes off what it is late, up to
@@ -208,7 +199,6 @@ TEST(missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time) {
 	for (uint64_t i = 1; i <= 900; i++)
 		NEED((l->data[i].t_ns - 20 * MS) % (25 * US) == 0);
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 110 * MS + 100 * US);
-	link_close(l);
 }
 
 TEST(a_fifth_of_a_second_is_made_up_for_at_most) {
@@ -224,7 +214,6 @@ TEST(a_fifth_of_a_second_is_made_up_for_at_most) {
 	ck_assert_uint_eq(link_flow(l)->owed_ns, 0);
 	ck_assert_int_eq(link_flow(l)->missed_ns, (int64_t)(missed_ns - 200 * MS));
 	ck_assert_uint_eq(l->data_count, 1 + 1980 - 778);
-	link_close(l);
 }
 
 TEST(nothing_is_owed_to_a_flow_that_its_window_held_up) {
@@ -239,7 +228,6 @@ TEST(nothing_is_owed_to_a_flow_that_its_window_held_up) {
 	hand_ack_at(l, 2, 41 * MS);
 	SENT(l, 8, 8, 41 * MS);
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 41 * MS + 100 * US);
-	link_close(l);
 }
 
 // The loop serves what arrived before the timers: gaps counted from the ACK, and what was late was
@@ -254,7 +242,6 @@ TEST(ack_before_a_late_timer_costs_no_rate) {
 	for (uint64_t i = 0; i < 8; i++)
 		SENT(l, i, i, 20 * MS + i * 100 * US);
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 800 * US);
-	link_close(l);
 }
 
 // Nothing more is to leave: the ACK lets out what leaves with the timer, as of the ACK's time.
@@ -274,7 +261,6 @@ TEST(at_a_full_port_an_ack_leaves_sending_to_the_pacer) {
 	ck_assert_uint_eq(l->data_count, 10);
 	SENT(l, 8, 8, 41 * MS);
 	SENT(l, 9, 9, 41 * MS + 100 * US);
-	link_close(l);
 }
 
 TEST(at_a_full_port_an_unpaced_window_goes_on) {
@@ -283,7 +269,6 @@ TEST(at_a_full_port_an_unpaced_window_goes_on) {
 	l->tx.tx_backpressure = true;
 	hand_ack_at(l, 10, 40 * MS);
 	ck_assert_uint_eq(l->data_count, 20);
-	link_close(l);
 }
 
 static struct host_conformance conformance(const struct link *l) {
@@ -315,7 +300,6 @@ TEST(conformance_is_what_was_sent_over_what_was_asked) {
 	c = conformance(l);
 	ck_assert_uint_eq(c.flows, 1);
 	ck_assert_double_eq_tol(c.worst, 0.5, 0.01); // ten a round trip of 20 ms, not twenty
-	link_close(l);
 }
 
 TEST(srtt_pacing_spreads_any_window) {
@@ -326,7 +310,6 @@ TEST(srtt_pacing_spreads_any_window) {
 	ck_assert_uint_eq(l->data_count, 10);
 	for (uint64_t i = 0; i < 10; i++)
 		ck_assert_uint_eq(l->data[i].t_ns, 20 * MS + (uint64_t)((double)i * gap_ns));
-	link_close(l);
 }
 
 // Slow start doubles the window each round trip, which takes the pacer twice its rate; from half of
@@ -349,7 +332,6 @@ TEST(srtt_pacing_has_two_gains_as_linux_has) {
 		ck_assert_double_eq_tol(
 			pacer_bps(&l->groups.group[0], f), gain * out * PAYLOAD * 8 / 20e-3, 1e-3);
 	}
-	link_close(l);
 }
 
 // Not by a nominal millisecond, at which all ten would leave within 350 us.
@@ -361,14 +343,12 @@ TEST(first_window_of_bbr_is_spread_over_a_third_of_the_handshake) {
 	ck_assert_uint_eq(l->data_count, 10);
 	for (uint64_t i = 0; i < 10; i++)
 		ck_assert_double_eq_tol((double)l->data[i].t_ns, 20e6 + (double)i * gap_ns, 1.0);
-	link_close(l);
 }
 
 TEST(pacing_can_be_off) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10, rate: 1Mbit}}, pacing: off}");
 
 	ck_assert_uint_eq(l->data_count, 10);
-	link_close(l);
 }
 
 TEST(retransmissions_are_paced_too) {
@@ -379,7 +359,6 @@ TEST(retransmissions_are_paced_too) {
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 6);
 	for (uint64_t i = 1; i < l->data_count; i++)
 		ck_assert_uint_eq(l->data[i].t_ns - l->data[i - 1].t_ns, MS);
-	link_close(l);
 }
 
 // ---- Delivery rate. A spy control keeps the ACK's measurements ----
@@ -442,7 +421,6 @@ TEST(rate_of_a_paced_flow_is_its_rate) {
 		NEED(spied[i].sent_ns + 20 * MS == spied[i].now_ns
 			&& spied[i].cwnd_at_send == 1000);
 	}
-	link_close(l);
 }
 
 TEST(rate_of_a_window_is_window_over_rtt) {
@@ -452,7 +430,6 @@ TEST(rate_of_a_window_is_window_over_rtt) {
 	link_run(l, 500 * MS);
 	for (uint64_t i = 1; i < spied_count; i++)
 		ck_assert_double_eq(spied[i].delivery_bps, 10 * PAYLOAD * 8 / 0.02);
-	link_close(l);
 }
 
 // ACKs that were held back and come together do not show the rate of their coming.
@@ -465,7 +442,6 @@ TEST(compressed_acks_do_not_raise_the_rate) {
 		hand_ack_at(l, i, 60 * MS + i);
 	for (uint64_t i = 0; i < spied_count; i++)
 		ck_assert_double_le(spied[i].delivery_bps, 11.584e6 * 1.001);
-	link_close(l);
 }
 
 // Section 3.4: nothing to send, so the samples until all of that is delivered say nothing.
@@ -482,7 +458,6 @@ TEST(samples_at_the_end_of_data_are_app_limited) {
 	}
 	ck_assert_uint_eq(spied_count, 16);
 	ck_assert_uint_le(marked, 1); // all of it had left before the limit was met
-	link_close(l);
 }
 
 TEST(window_of_the_peer_is_no_application) {
@@ -490,7 +465,6 @@ TEST(window_of_the_peer_is_no_application) {
 
 	ck_assert_uint_eq(l->data_count, 4);
 	ck_assert_uint_eq(link_flow(l)->app_limited, 0);
-	link_close(l);
 }
 
 // A timeout marks all of a flight, its ACK comes after all: the interval began with the last
@@ -507,7 +481,6 @@ TEST(spurious_timeout_does_not_raise_the_rate) {
 	hand_ack_at(l, 20, 320 * MS);
 	ck_assert_uint_eq(spied_count, 1);
 	ck_assert_double_le(spied[0].delivery_bps, 10 * PAYLOAD * 8 / 0.25);
-	link_close(l);
 }
 
 TEST(window_limited_is_told_from_pacing_limited) {
@@ -526,7 +499,6 @@ TEST(window_limited_is_told_from_pacing_limited) {
 	ck_assert_uint_gt(spied_count, 1);
 	for (uint64_t i = 0; i < spied_count; i++)
 		ck_assert(!spied[i].cwnd_limited);
-	link_close(p);
 }
 
 // cc.h promises it; nobody called it.
@@ -545,7 +517,6 @@ TEST(control_hears_of_silence) {
 	ck_assert_uint_eq(idle_ns_last, 480 * MS);
 	hand_ack_at(l, 20, 520 * MS);
 	ck_assert_uint_eq(idle_calls, 1);
-	link_close(l);
 }
 
 TEST(acks_in_any_repair_say_so) {
@@ -559,7 +530,6 @@ TEST(acks_in_any_repair_say_so) {
 	for (uint64_t i = 0; i < spied_count; i++)
 		repair += spied[i].in_loss && !spied[i].in_recovery;
 	ck_assert_uint_eq(repair, 3); // the fourth ends it
-	link_close(l);
 }
 
 // ACKs that were held back and come together say less than the segments' own spacing: the longer of
@@ -575,7 +545,6 @@ TEST(rate_is_no_larger_than_that_of_sending) {
 	ck_assert_uint_eq(spied_count, 2);
 	ck_assert_uint_eq(spied[1].interval_ns, 41 * MS); // not 20: since the first delivery
 	ck_assert_double_eq_tol(spied[1].delivery_bps, 11.584e6, 1);
-	link_close(l);
 }
 
 // Of what was sent again the original may be acknowledged at once: a segment in a millisecond where
@@ -595,7 +564,6 @@ TEST(rate_over_less_than_a_round_trip_is_none) {
 	ck_assert_uint_eq(spied[2].acked_segs, 1);
 	ck_assert_uint_eq(spied[2].interval_ns, 0);
 	ck_assert_double_eq(spied[2].delivery_bps, 0);
-	link_close(l);
 }
 
 TEST(control_hears_what_was_in_flight_before_and_after) {
@@ -607,7 +575,6 @@ TEST(control_hears_what_was_in_flight_before_and_after) {
 	ck_assert_uint_eq(spied[0].inflight_segs, 6);
 	hand_ack_at(l, 14, 60 * MS); // all that was out when the window held the rest back
 	ck_assert(spied[1].cwnd_limited);
-	link_close(l);
 }
 
 // From one RTO after the last segment on, and only if all of them are acknowledged.
@@ -665,7 +632,6 @@ TEST(silence_is_no_part_of_a_rate) {
 	spied_count = 0;
 	hand_ack_at(l, 20, 520 * MS);
 	ck_assert_double_eq(spied[0].delivery_bps, 10 * PAYLOAD * 8 / 0.02);
-	link_close(l);
 }
 
 // Until the last segment that was out is delivered, what is sent again too.
@@ -680,5 +646,4 @@ TEST(repairs_after_the_end_of_data_are_app_limited) {
 	hand_ack_at(l, 4, 60 * MS);
 	ck_assert_uint_eq(spied[1].sent_ns, 40 * MS);
 	ck_assert(spied[1].app_limited);
-	link_close(l);
 }

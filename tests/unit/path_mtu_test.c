@@ -29,7 +29,6 @@ TEST(a_transfer_goes_on_a_round_trip_later) {
 	ck_assert_uint_eq(f->count.timeouts, 0);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	ck_assert_uint_eq(f->count.lost_segs, 0);
-	link_close(l);
 }
 
 // It quotes a segment that is in flight, says less than the segments have, and is no less than
@@ -49,7 +48,6 @@ TEST(what_is_made_up_is_not_believed) {
 	ck_assert_uint_eq(f->payload, 552 - 52);
 	ck_assert_uint_eq(l->tx.count.rx_bad, bad + 2);
 	link_check(l);
-	link_close(l);
 }
 
 // Of 10 segments of 1448, segments 3 to 5, bytes 4344 to 8688, have arrived. In segments of 1000
@@ -77,7 +75,6 @@ TEST(what_is_sacked_stays_so) {
 	hand_feed(l, &s, t_ns + MS);
 	ck_assert_uint_eq(f->una_bytes, sent);
 	ck_assert_uint_eq(f->una, sent / 1000);
-	link_close(l);
 }
 
 // Whatever is lost, late or reordered meanwhile, with other sources and peers: the path's MTU falls
@@ -116,7 +113,6 @@ TEST(transfers_are_cut_anew) {
 	ck_assert_uint_gt(f->count.acked_bytes, 3000000);
 	ck_assert_uint_gt(l->died, 0);
 	ck_assert_uint_eq(l->rx.receiver[0].rcv_nxt, f->una_bytes);
-	link_close(l);
 }
 
 // Without a word from a router: the fourth timeout makes segments of 1024 bytes, which arrive; then
@@ -143,7 +139,6 @@ TEST(a_black_hole_is_probed) {
 	ck_assert_uint_eq(f->count.timeouts, 4);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	ck_assert_uint_eq(f->count.spurious, 0);
-	link_close(l);
 }
 
 // A probe is the last of what was acknowledged: nothing follows from its loss. One that arrives
@@ -167,7 +162,6 @@ TEST(a_probe_that_arrives_raises_the_size) {
 	ck_assert_uint_eq(f->payload, 1236);
 	ck_assert_double_eq_tol(f->out.cwnd_segs * f->payload, bytes, 1e-6);
 	ck_assert_uint_eq(f->count.spurious, 0);
-	link_close(l);
 }
 
 // Losses, reordering, other sources and peers, as above.

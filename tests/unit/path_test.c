@@ -14,17 +14,10 @@ struct world {
 static struct pkt_list dropped;
 
 static int try_paths(struct world *w, const char *text, const struct paths_env *env) {
-	*w = (struct world){.ps = calloc(1, sizeof(*w->ps))};
-	w->config = config_parse("test.yaml", text, strlen(text), &w->err);
-	ck_assert_msg(w->config != NULL, "%s", w->err.msg);
+	*w = (struct world){.ps = test_paths()};
+	w->config = test_config("test.yaml", text, &w->err);
 	dropped = (struct pkt_list){0};
 	return paths_init(w->ps, config_get(config_root(w->config), "paths"), env, &w->err);
-}
-
-static void close_paths(struct world *w) {
-	paths_fini(w->ps);
-	free(w->ps);
-	config_free(w->config);
 }
 
 static void keep(void *ctx, struct pkt_list *drops) {
@@ -80,7 +73,6 @@ TEST(config_makes_named_stages_and_a_base_rtt) {
 	ck_assert_uint_eq(paths_links(w.ps), 2);
 	ck_assert_ptr_null(paths_find(w.ps, "nosuch"));
 	ck_assert_int_eq(config_unused(w.config, &w.err), 0);
-	close_paths(&w);
 }
 
 TEST(a_stage_may_have_a_name_of_its_own) {
@@ -110,7 +102,6 @@ TEST(a_stage_may_have_a_name_of_its_own) {
 	ck_assert_ptr_nonnull(strstr(text, "\"forward.link2\""));
 	ck_assert_int_eq(config_unused(w.config, &w.err), 0);
 	free(text);
-	close_paths(&w);
 }
 
 TEST(packets_pass_at_exact_times) {
@@ -138,8 +129,6 @@ TEST(packets_pass_at_exact_times) {
 	ck_assert_uint_eq(path_next_ns(p), NEVER_NS);
 	ck_assert_uint_eq(p->in.pkts, 3);
 	ck_assert_uint_eq(p->out.bytes, 3 * 1518);
-	close_paths(&w);
-	free(pkts);
 }
 
 TEST(arrivals_out_of_order_are_moved_up) {
@@ -152,8 +141,6 @@ TEST(arrivals_out_of_order_are_moved_up) {
 	ck_assert_ptr_eq(take(p, 2 * MS), &pkts[0]);
 	ck_assert_ptr_eq(take(p, 2 * MS), &pkts[1]);
 	ck_assert_uint_eq(pkts[1].arrival_ns, MS + 500);
-	close_paths(&w);
-	free(pkts);
 }
 
 // Everything in a path of many stages, under random load, conserved at each step; the history must
@@ -231,8 +218,7 @@ static void play(int polling, struct outcome *o) {
 	ck_assert_uint_gt(p->drop[DROP_LOSS].pkts, 500);
 	ck_assert_uint_gt(p->drop[DROP_QUEUE_FULL].pkts, 500);
 	ck_assert_uint_gt(p->drop[DROP_AQM].pkts, 5);
-	close_paths(&w);
-	free(pkts);
+	test_close(pkts);
 }
 
 TEST(history_does_not_depend_on_polling) {
@@ -273,7 +259,6 @@ TEST(groups_with_a_base_rtt_wait_longer_in_reverse) {
 	ck_assert_uint_eq(pkts[1].arrival_ns, 10 * MS);
 	ck_assert_uint_eq(pkts[2].arrival_ns, 40 * MS);
 	ck_assert_uint_eq(path_min_delay_ns(p), 10 * MS);
-	close_paths(&w);
 
 	// Less than the paths take; nothing to carry it.
 	static const uint64_t low_ns[] = {19 * MS, 0, 0};
@@ -285,15 +270,12 @@ TEST(groups_with_a_base_rtt_wait_longer_in_reverse) {
 		0);
 	ck_assert_ptr_nonnull(
 		strstr(w.err.msg, "base_rtt 19 ms is less than the delay of the paths, 20 ms"));
-	close_paths(&w);
 	ck_assert_int_lt(try_paths(&w,
 				 "paths: {forward: [{link: {rate: 1Gbit, queue: {fifo: "
 				 "{limit: 9pkt}}}}]}",
 				 &groups),
 		0);
 	ck_assert_ptr_nonnull(strstr(w.err.msg, "delay stage"));
-	close_paths(&w);
-	free(pkts);
 }
 
 TEST(live_parameters_change_at_their_time) {
@@ -333,8 +315,6 @@ TEST(live_parameters_change_at_their_time) {
 			path_set(p, bad[i].key, bad[i].value, 9000, &before, &after, &w.err), 0);
 		ck_assert_msg(strstr(w.err.msg, bad[i].says) != NULL, "%s", w.err.msg);
 	}
-	close_paths(&w);
-	free(pkts);
 }
 
 TEST(live_parameters_are_found_in_order) {
@@ -364,7 +344,6 @@ TEST(live_parameters_are_found_in_order) {
 		"forward.loss.rate=0.01 forward.link.rate=8e+09 reverse.delay.delay=1e+06 "
 		"reverse.delay.late=0 reverse.delay.late_by=0 reverse.link.rate=1e+09 ");
 	ck_assert(!paths_next_param(w.ps, &at));
-	close_paths(&w);
 }
 
 // A stream for at most 64 records, without a file.
@@ -410,8 +389,7 @@ TEST(hosts_are_those_of_the_owner) {
 		// One packet was on the wire, one uses up the first source's quantum; then the
 		// other's.
 		ck_assert_uint_eq(out[known > 0 ? 2 : 5]->id, 5);
-		close_paths(&w);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -441,7 +419,6 @@ TEST(arrivals_tell_all_that_decides) {
 				0);
 	}
 	path_end(p, 9000);
-	close_paths(&w);
 
 	const struct tel_arrivals *r = (const void *)arrivals.records;
 	ck_assert_uint_eq(arrivals.written, 15);
@@ -514,8 +491,6 @@ TEST(arrivals_tell_all_that_decides) {
 		ck_assert_msg(strstr(w.err.msg, bad[i].says) != NULL, "%s", w.err.msg);
 	}
 	ck_assert_uint_eq(replayed.written, 15);
-	close_paths(&w);
-	free(pkts);
 }
 
 TEST(bad_configs_say_where_and_why) {
@@ -551,7 +526,6 @@ TEST(bad_configs_say_where_and_why) {
 		ck_assert_msg(try_paths(&w, cases[i].text, &env) < 0, "%s", cases[i].text);
 		ck_assert_msg(strstr(w.err.msg, cases[i].says) != NULL, "%s: %s", cases[i].text,
 			w.err.msg);
-		close_paths(&w);
 	}
 }
 
@@ -570,11 +544,9 @@ TEST(links_of_a_run_are_bounded) {
 	w = open_paths(text);
 	ck_assert_uint_eq(paths_links(w.ps), PATH_LINKS_MAX);
 	ck_assert_uint_eq(path_last_link(&w.ps->path[3]), PATH_LINKS_MAX - 1);
-	close_paths(&w);
 	sprintf(end, "  e:\n    - link: {rate: 1Gbit, queue: {fifo: {limit: 9pkt}}}\n");
 	ck_assert_int_lt(try_paths(&w, text, &env), 0);
 	ck_assert_msg(strstr(w.err.msg, "more than 64 links in one run") != NULL, "%s", w.err.msg);
-	close_paths(&w);
 }
 
 // A stream of up to `capacity` records, a power of two, in memory of the test's own.
@@ -639,8 +611,6 @@ TEST(reports) {
 	json_end(&j);
 	fclose(out);
 	free(text);
-	close_paths(&w);
-	free(pkts);
 }
 
 // A frame takes 10 ms on the second link: the second one waited longer than CoDel's target. 100 ms
@@ -689,7 +659,6 @@ TEST(only_what_is_there_is_named_as_an_observer) {
 	tel_schema_json(&run, TEL_STREAM_EVENTS, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(
 		text, "{\"number\":1,\"name\":\"codel\",\"observed\":[\"count\",\"dropping\","));
-	close_paths(&w);
 }
 
 TEST(what_a_queue_observes_is_recorded) {
@@ -720,8 +689,6 @@ TEST(what_a_queue_observes_is_recorded) {
 		ck_assert_float_eq(event[i].value4, i > 0);
 		ck_assert_uint_eq(event[i].stage, 1);
 	}
-	close_paths(&w);
-	free(pkts);
 }
 
 // Which of 64 packets a path drops: a bit each.
@@ -739,8 +706,7 @@ static uint64_t lost_of(const char *stages) {
 	path_serve(p, NS_PER_S);
 	for (struct pkt *d; (d = pkt_list_pop(&dropped)) != NULL;)
 		lost |= UINT64_C(1) << (d - pkts);
-	close_paths(&w);
-	free(pkts);
+	test_close(pkts);
 	return lost;
 }
 
@@ -772,7 +738,6 @@ TEST(a_links_queue_is_a_fifo_unless_said) {
 	struct run_list l;
 
 	ck_assert_str_eq(config_key(config_get(link, "queue"), 0), "fifo");
-	close_paths(&w);
 	run_list_begin(&l, &(struct run_options){.list = "stage"}, out);
 	paths_list(&l);
 	ck_assert_int_eq(run_list_end(&l, "stage", &w.err), 0);
@@ -787,8 +752,6 @@ static bool reads_flows(const char *stages) {
 	snprintf(text, sizeof(text), "paths: {forward: [%s, {delay: {delay: 1ms}}]}", stages);
 	struct world w = open_paths(text);
 	bool reads = paths_flows(w.ps);
-
-	close_paths(&w);
 	return reads;
 }
 
@@ -833,6 +796,5 @@ TEST(a_change_allocates_nothing) {
 	ck_assert_int_eq(
 		path_set(&w.ps->path[0], "link.rate", "4Gbit", 1500, &before, &after, &w.err), 0);
 	ck_assert_uint_eq(allocations, already);
-	close_paths(&w);
 #endif
 }

@@ -118,7 +118,6 @@ TEST(probes_of_flows) {
 	}
 	for (uint64_t i = 0; i < l->data_count; i++)
 		ck_assert_uint_le(l->data[i].seg.len, 1);
-	link_close(l);
 }
 
 // A probe that was sent twice has no valid RTT (Karn); the others have theirs.
@@ -133,5 +132,4 @@ TEST(lost_probes_do_not_count) {
 	ck_assert_uint_le(counted(l)->probe[0].count, 6);
 	for (uint32_t k = 0; k < counted(l)->probe[0].count; k++)
 		ck_assert_uint_eq(counted(l)->probe[0].sample[k].rtt_ns, 20 * MS);
-	link_close(l);
 }

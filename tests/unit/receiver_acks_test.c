@@ -24,7 +24,6 @@ TEST(sixteen_at_once_then_every_second) {
 		feed_seg(l, i, t_ns += MS);
 		expect(l, &acks, i % 2, (i + 1) * LEN);
 	}
-	link_close(l);
 }
 
 // rwnd / (2 * 1448 B)
@@ -38,7 +37,6 @@ TEST(a_small_window_has_fewer_quick_acks) {
 		feed_seg(l, i, FIRST + i * MS);
 		expect(l, &acks, i < 5 || i % 2 == 0, (i + 1) * LEN);
 	}
-	link_close(l);
 }
 
 TEST(the_delay_adapts) {
@@ -65,7 +63,6 @@ TEST(the_delay_adapts) {
 
 	feed_seg(l, 19, t_ns += 301 * MS); // longer than the RTO: quick-ACK again
 	expect(l, &acks, 1, 20 * LEN);
-	link_close(l);
 }
 
 // 40 ms / 2 + 30 ms, a second segment 30 ms after the first.
@@ -78,7 +75,6 @@ TEST(data_further_apart_is_waited_for_longer) {
 	expect(l, &acks, 0, 0);
 	link_run(l, t_ns + 50 * MS);
 	expect(l, &acks, 1, 17 * LEN);
-	link_close(l);
 }
 
 TEST(what_was_received_before_is_answered_quickly) {
@@ -93,7 +89,6 @@ TEST(what_was_received_before_is_answered_quickly) {
 	}
 	feed_seg(l, 31, t_ns += MS);
 	expect(l, &acks, 0, 0);
-	link_close(l);
 }
 
 // Three at once; the others at most 1 ms later, with the timer's slack of 0.1 ms, and after 44 of
@@ -117,7 +112,6 @@ TEST(sacks_are_compressed) {
 	}
 	feed_seg(l, 16, t_ns); // fills the hole
 	expect(l, &acks, 1, 72 * LEN);
-	link_close(l);
 }
 
 // 1/20 of an RTT of 10 ms, and the slack.
@@ -136,7 +130,6 @@ TEST(compressed_sacks_wait_a_twentieth_of_the_rtt) {
 	expect(l, &acks, 0, 0);
 	link_run(l, FIRST + 20 * MS + 600 * US);
 	expect(l, &acks, 1, 16 * LEN);
-	link_close(l);
 }
 
 TEST(gro_answers_a_burst_once) {
@@ -156,7 +149,6 @@ TEST(gro_answers_a_burst_once) {
 	expect(l, &acks, 0, 0);
 	link_run(l, t_ns + 20 * US + 40 * MS);
 	expect(l, &acks, 1, 9 * LEN);
-	link_close(l);
 }
 
 // 45 segments of 1448 B are 65160 B.
@@ -171,7 +163,6 @@ TEST(gro_holds_64_kb) {
 	expect(l, &acks, 0, 0);
 	feed_seg(l, 45, FIRST);
 	expect(l, &acks, 1, 45 * LEN);
-	link_close(l);
 }
 
 TEST(what_does_not_continue_ends_what_gro_holds) {
@@ -197,7 +188,6 @@ TEST(what_does_not_continue_ends_what_gro_holds) {
 	feed_seg(l, 7, t_ns);
 	feed_seg(l, 8, t_ns += US); // another timestamp
 	expect(l, &acks, 1, 8 * LEN);
-	link_close(l);
 }
 
 TEST(a_mark_ends_what_gro_holds) {
@@ -216,7 +206,6 @@ TEST(a_mark_ends_what_gro_holds) {
 	link_run(l, FIRST + 20 * US);
 	expect(l, &acks, 1, 4 * LEN);
 	ck_assert_uint_ne(last_ack(l)->flags & SEG_ECE, 0);
-	link_close(l);
 }
 
 // The last segment of a burst has PSH: where the application has read all, its ACK waits for no
@@ -271,5 +260,4 @@ TEST(gro_and_delayed_acks) {
 		expect(l, &acks, 1, at * LEN);
 		t_ns += MS;
 	}
-	link_close(l);
 }

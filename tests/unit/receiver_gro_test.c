@@ -62,7 +62,6 @@ TEST(a_poll_ends_what_its_card_holds) {
 	ck_assert_uint_eq(more_acks(l, &acks), 0);
 	receivers_gro_poll_end(&l->rx.endpoint, 0, 0, FIRST);
 	ck_assert_uint_eq(more_acks(l, &acks), 2);
-	link_close(l);
 }
 
 // Two segments of each flow, in turns: of the first eight flows both are held and answered once.
@@ -102,7 +101,6 @@ TEST(sixty_four_packets_end_a_poll) {
 	ck_assert_uint_eq(more_acks(l, &acks), 2);
 	receivers_gro_poll_end(&l->rx.endpoint, 0, 0, FIRST);
 	ck_assert_uint_eq(more_acks(l, &acks), 0);
-	link_close(l);
 }
 
 TEST(a_card_without_gro_joins_nothing) {
@@ -114,5 +112,4 @@ TEST(a_card_without_gro_joins_nothing) {
 	for (uint64_t i = 1; i <= 8; i++)
 		arrive(l, 0, i, FIRST);
 	ck_assert_uint_eq(more_acks(l, &acks), 8);
-	link_close(l);
 }

@@ -20,7 +20,6 @@ TEST(hole_is_reported_at_once_until_it_is_filled) {
 	feed_seg(l, 3, 0);
 	expect(l, &acks, 0, 0); // as usual again
 	ck_assert_uint_eq(l->rx.received.out_of_order_segs, 2);
-	link_close(l);
 }
 
 // RFC 2018 section 4: the newest first, then the most recently reported ones.
@@ -47,7 +46,6 @@ TEST(blocks_are_reported_newest_first) {
 	block(l, 0, 5, 8);
 	block(l, 1, 9, 10);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 2);
-	link_close(l);
 }
 
 TEST(four_blocks_without_timestamps) {
@@ -59,7 +57,6 @@ TEST(four_blocks_without_timestamps) {
 		feed_seg(l, i, 0);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 4);
 	block(l, 3, 3, 4);
-	link_close(l);
 }
 
 // RFC 2883 section 4: a duplicate is reported once, in the first block.
@@ -80,7 +77,6 @@ TEST(duplicate_below_is_reported_once) {
 	block(l, 0, 5, 7);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 1);
 	ck_assert_uint_eq(l->rx.received.duplicate_segs, 1);
-	link_close(l);
 }
 
 // RFC 2883 section 4: of a segment that is partly new the other part is reported, as Linux does.
@@ -100,7 +96,6 @@ TEST(the_repeated_part_of_a_new_segment_is_reported) {
 	ck_assert_uint_eq(l->rx.received.duplicate_segs, 0);
 	feed_seg(l, 6, 0);
 	block(l, 0, 5, 7);
-	link_close(l);
 }
 
 // RFC 2883 section 4.1.3: the second block is the one that holds the duplicate, so that the sender
@@ -117,7 +112,6 @@ TEST(duplicate_above_comes_with_the_block_around_it) {
 	block(l, 1, 2, 6);
 	block(l, 2, 8, 9);
 	ck_assert_uint_eq(l->rx.received.duplicate_segs, 1);
-	link_close(l);
 }
 
 TEST(full_report_makes_room_for_a_duplicate) {
@@ -132,7 +126,6 @@ TEST(full_report_makes_room_for_a_duplicate) {
 	block(l, 0, 0, 1);
 	block(l, 1, 10, 11);
 	block(l, 3, 6, 7);
-	link_close(l);
 }
 
 // It went into the ranges as [x, x): an empty block on the wire, and once data ended at x a
@@ -164,7 +157,6 @@ TEST(fin_beyond_a_hole_is_reported) {
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
 	expect(l, &acks, 4, 3 * LEN + 1);
 	ck_assert_uint_eq(l->rx.received.bytes, 3 * LEN);
-	link_close(l);
 }
 
 // RFC 2883: the duplicate comes first and is what came twice, though it may end where the FIN is.
@@ -188,7 +180,6 @@ TEST(a_duplicate_comes_before_the_fin) {
 	block(l, 0, 3, 4);
 	ck_assert_uint_eq(last_ack(l)->sack[1].start, 7 + 1 + 2 * LEN);
 	ck_assert_uint_eq(last_ack(l)->sack[1].end, fin + 1);
-	link_close(l);
 }
 
 // With more holes than blocks the block that ends with the FIN was reported before newer ones. The
@@ -207,7 +198,6 @@ TEST(a_fin_that_was_reported_makes_room_for_newer_blocks) {
 	block(l, 0, 3, 4);
 	block(l, 1, 5, 6);
 	block(l, 2, 7, 8);
-	link_close(l);
 }
 
 // A retransmission arrives, then the late original with its older timestamp: without the DSACK the
@@ -223,7 +213,6 @@ TEST(late_original_is_reported_though_paws_refuses_it) {
 	ck_assert_uint_eq(last_ack(l)->ack, 7 + 1 + LEN);
 	block(l, 0, 0, 1);
 	ck_assert_uint_eq(l->rx.received.bytes, LEN);
-	link_close(l);
 }
 
 // PAWS refuses the segment, so its new bytes are not kept: a DSACK would tell the sender that they
@@ -239,7 +228,6 @@ TEST(late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new) {
 	ck_assert_uint_eq(last_ack(l)->ack, 7 + 1 + LEN);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
 	ck_assert_uint_eq(l->rx.received.duplicate_segs, 0);
-	link_close(l);
 }
 
 // Random pieces against a map of bytes.
@@ -464,5 +452,4 @@ TEST(empty_range_pool_refuses_and_recovers) {
 	ck_assert_uint_eq(rcv(l)->rcv_nxt, 9 * LEN);
 	ck_assert_uint_eq(l->rx.ranges.refused, 1);
 	l->rx.ranges.size = size;
-	link_close(l);
 }

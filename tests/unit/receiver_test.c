@@ -19,7 +19,6 @@ TEST(syn_ack_offers_what_both_sides_want) {
 	feed_seg(l, 0, MS);
 	feed_seg(l, 1, MS);
 	ck_assert_uint_eq(last_ack(l)->window, 1000000 >> 4);
-	link_close(l);
 }
 
 // RFC 7323 section 2.3. 65536 is the first window that does not fit in 16 bits: without a shift its
@@ -54,7 +53,6 @@ TEST(syn_ack_offers_no_option_that_was_not_asked_for) {
 	ck_assert_uint_eq(last_ack(l)->options, 0);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
 	ck_assert_uint_eq(last_ack(l)->window, 65535);
-	link_close(l);
 }
 
 // RFC 5961 section 4: a SYN with another number is answered by an ACK.
@@ -71,7 +69,6 @@ TEST(syn_again_gets_the_same_answer_another_syn_a_challenge) {
 	ck_assert_uint_eq(l->acks[2].seg.flags, SEG_ACK);
 	ck_assert_uint_eq(l->acks[2].seg.ack, 8);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
-	link_close(l);
 }
 
 TEST(data_before_a_syn_is_refused) {
@@ -80,7 +77,6 @@ TEST(data_before_a_syn_is_refused) {
 	feed_seg(l, 0, 0);
 	ck_assert_uint_eq(l->acks_count, 0);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
-	link_close(l);
 }
 
 // RFC 5681 section 4.2: at least every second full segment.
@@ -117,7 +113,6 @@ TEST(lone_segment_is_acknowledged_when_the_delay_ends) {
 	expect(l, &acks, 1, 3 * LEN);
 	link_run(l, S);
 	expect(l, &acks, 0, 0);
-	link_close(l);
 }
 
 TEST(without_a_delay_every_segment_is_acknowledged) {
@@ -129,7 +124,6 @@ TEST(without_a_delay_every_segment_is_acknowledged) {
 		feed_data(l, 100 * i, 100, i);
 		expect(l, &acks, 1, 100 * (i + 1));
 	}
-	link_close(l);
 }
 
 TEST(short_segments_wait_for_the_timer) {
@@ -146,7 +140,6 @@ TEST(short_segments_wait_for_the_timer) {
 	link_run(l, 45 * MS);
 	expect(l, &acks, 1, 2 * LEN + 10);
 	ck_assert_uint_eq(l->acks[2].t_ns, 45 * MS);
-	link_close(l);
 }
 
 TEST(fin_is_acknowledged_at_once_with_ours) {
@@ -163,7 +156,6 @@ TEST(fin_is_acknowledged_at_once_with_ours) {
 	expect(l, &acks, 1, LEN + 1);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
-	link_close(l);
 }
 
 TEST(fin_may_come_with_the_last_bytes) {
@@ -176,7 +168,6 @@ TEST(fin_may_come_with_the_last_bytes) {
 	feed(l, &s, ECN_NOT_ECT, 0);
 	ck_assert_uint_eq(last_ack(l)->ack, 7 + 1 + 100 + 1);
 	ck_assert_uint_eq(l->rx.received.bytes, 100);
-	link_close(l);
 }
 
 // There is nothing behind a FIN: data there is refused and answered with the ACK of the FIN. Data
@@ -202,7 +193,6 @@ TEST(data_behind_a_fin_is_refused) {
 	expect(l, &acks, 1, LEN + 1);
 	block(l, 0, 0, 1);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
-	link_close(l);
 }
 
 // Data beyond the FIN's number came before it, so the stream does not end there. Believed, the FIN
@@ -225,7 +215,6 @@ TEST(fin_below_data_that_came_is_no_end) {
 	expect(l, &acks, 1, 4 * LEN + 1);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
 	ck_assert_uint_eq(l->rx.received.bytes, 4 * LEN);
-	link_close(l);
 }
 
 // RFC 3168 section 6.1.3.
@@ -257,7 +246,6 @@ TEST(ce_is_echoed_until_cwr) {
 	feed(l, &s, ECN_CE, 0);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_ECE);
 	ck_assert_uint_eq(l->rx.received.ce_segs, 2);
-	link_close(l);
 }
 
 // RFC 8257 section 3.2: each change of CE is acknowledged at once, ECE is CE of the packets
@@ -290,7 +278,6 @@ TEST(ce_of_every_packet_is_reported_to_dctcp) {
 		}
 	}
 	ck_assert_uint_eq(l->rx.received.ce_segs, 6);
-	link_close(l);
 }
 
 TEST(ce_is_not_echoed_unless_agreed) {
@@ -301,7 +288,6 @@ TEST(ce_is_not_echoed_unless_agreed) {
 	s = data(l, LEN, LEN, 0);
 	feed(l, &s, ECN_CE, 0);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK);
-	link_close(l);
 }
 
 // RFC 7323: TS.Recent from segments at or below the last ACK sent, and PAWS (section 5.3).
@@ -316,7 +302,6 @@ TEST(timestamps_are_echoed_as_the_rfc_says) {
 	ck_assert_uint_eq(last_ack(l)->tsecr, TS0 + 10); // beyond a hole: not taken
 	feed_seg(l, 2, 40 * MS);
 	ck_assert_uint_eq(last_ack(l)->tsecr, TS0 + 40);
-	link_close(l);
 }
 
 TEST(old_timestamp_is_refused_and_answered) {
@@ -340,7 +325,6 @@ TEST(old_timestamp_is_refused_and_answered) {
 	feed(l, &s, ECN_NOT_ECT, 11 * MS);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
 	ck_assert_uint_eq(rcv(l)->rcv_nxt, 3 * LEN);
-	link_close(l);
 }
 
 TEST(data_outside_the_window_is_refused_and_answered) {
@@ -356,7 +340,6 @@ TEST(data_outside_the_window_is_refused_and_answered) {
 	expect(l, &acks, 1, 0);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 3);
 	ck_assert_ptr_null(rcv(l)->head);
-	link_close(l);
 }
 
 TEST(probe_below_the_window_is_answered_a_bare_ack_not) {
@@ -369,7 +352,6 @@ TEST(probe_below_the_window_is_answered_a_bare_ack_not) {
 	expect(l, &acks, 0, 0);
 	feed_data(l, LEN - 1, 0, 0);
 	expect(l, &acks, 1, LEN);
-	link_close(l);
 }
 
 // RFC 5961 section 3.2. Any RST closed the connection.
@@ -394,7 +376,6 @@ TEST(rst_closes_only_at_the_next_byte) {
 	feed(l, &s, ECN_NOT_ECT, S);
 	expect(l, &acks, 0, 0);
 	ck_assert_int_eq(rcv(l)->state, RECEIVER_CLOSED);
-	link_close(l);
 }
 
 // A receiver of a dynamic connection serves one after the other: 155 connections ended and 64 were
@@ -421,7 +402,6 @@ TEST(done_connections_are_counted_beyond_their_receivers) {
 	ck_assert(receiver_over(rcv(l)));
 	receiver_renew(&l->rx.endpoint, rcv(l), 0);
 	ck_assert_uint_eq(receivers_done(&l->rx.endpoint), 3);
-	link_close(l);
 }
 
 TEST(sequence_numbers_wrap_twice) {
@@ -438,5 +418,4 @@ TEST(sequence_numbers_wrap_twice) {
 	}
 	acks = l->acks_count - 1;
 	expect(l, &acks, 1, 150000 * UINT64_C(60000)); // 9 GB
-	link_close(l);
 }

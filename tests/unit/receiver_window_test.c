@@ -32,7 +32,6 @@ TEST(a_window_closes_and_opens) {
 	}
 	link_run(l, FIRST + S); // more than half is open: no more ACKs
 	expect(l, &acks, 0, 0);
-	link_close(l);
 }
 
 // 1158 bytes are free, more than 1/16 of the buffer, but not a segment.
@@ -47,7 +46,6 @@ TEST(less_than_a_segment_is_no_window) {
 	feed_seg(l, 9, FIRST + 800 * US); // again, so that it is answered
 	expect(l, &acks, 1, 10 * LEN);
 	ck_assert_uint_eq(window(l), 0);
-	link_close(l);
 }
 
 // Zero-window probes bring what a lost window update would have: each ACK of the receiver is lost
@@ -60,7 +58,6 @@ TEST(a_closed_window_is_probed) {
 	link_finish(l, 100 * S);
 	link_complete(l);
 	ck_assert_uint_ge(l->now_ns, 2 * S); // 40000 B at 100 kbit/s, less what the window holds
-	link_close(l);
 }
 
 static void feed_timed(struct link *l, uint64_t i, uint64_t now_ns) {
@@ -94,7 +91,6 @@ TEST(the_buffer_grows_by_linuxs_formula) {
 	feed_timed(l, i++, FIRST + 200 * MS);
 	// What is advertised follows by two segments each, in units of the window scale.
 	ck_assert_uint_eq(window(l) >> rcv(l)->wscale, (87552 + LEN) >> rcv(l)->wscale);
-	link_close(l);
 }
 
 // As in Linux's captures: 45 whole segments, eight segments let it grow to what 128 KB hold, and
@@ -121,7 +117,6 @@ TEST(the_window_grows_from_the_first_segment_on) {
 		feed_timed(l, i, FIRST + i * MS);
 		expect(l, &acks, i % 2, (i + 1) * LEN);
 	}
-	link_close(l);
 }
 
 TEST(a_shorter_round_trip_counts_at_once) {
@@ -137,7 +132,6 @@ TEST(a_shorter_round_trip_counts_at_once) {
 		feed(l, &s, ECN_NOT_ECT, FIRST + i * 200 * MS);
 		ck_assert_uint_eq(rcv(l)->acks->window.rtt_ns, expected_ns[i]);
 	}
-	link_close(l);
 }
 
 // As before, then (214282 - 87552) / 2896 = 43.8 segments let what is advertised grow, from the
@@ -161,7 +155,6 @@ TEST(a_growing_window_is_told_at_once) {
 		feed_timed(l, i, FIRST + 170 * MS + i * MS);
 		expect(l, &acks, (i + 1) % 2, (i + 1) * LEN);
 	}
-	link_close(l);
 }
 
 // What waits behind a hole takes room in the buffer, so that filling a part of the hole opens
@@ -190,7 +183,6 @@ TEST(segments_behind_a_hole_use_the_buffer) {
 	feed_timed(l, 2, FIRST);
 	ck_assert_uint_eq(r->range_bytes, 0);
 	ck_assert_uint_ge(window(l), edge);
-	link_close(l);
 }
 
 // A reader has made room for twice the window, but the window may grow with data only: an ACK would
@@ -211,7 +203,6 @@ TEST(no_update_without_a_larger_window) {
 	ck_assert_uint_gt(rcv(l)->rcv_nxt, w->read); // the reader is behind
 	ck_assert_uint_eq(
 		receiver_window_update_ns(&l->rx.endpoint, rcv(l), FIRST + 200 * MS), NEVER_NS);
-	link_close(l);
 }
 
 TEST(the_buffer_has_a_bound) {
@@ -223,7 +214,6 @@ TEST(the_buffer_has_a_bound) {
 		for (uint64_t i = 0; i < 40; i++)
 			feed_timed(l, k * 40 + i, FIRST + k * 100 * MS);
 	ck_assert_uint_eq(w->space, 200000 / 256 * 171);
-	link_close(l);
 }
 
 // tcp_data_queue_ofo asks whether the window may grow before it charges the segment: the first one
@@ -243,7 +233,6 @@ TEST(the_first_segment_beyond_a_hole_lets_the_window_grow) {
 	}
 	feed_seg(l, 65, t_ns += 100 * US);
 	expect(l, &acks, 0, 0);
-	link_close(l);
 }
 
 // RFC 9293 section 3.8.6: what the SYN-ACK has offered is not taken back. It offers whole segments

@@ -46,7 +46,6 @@ TEST(one_loss_of_twenty_as_in_the_rfc) {
 	ck_assert_double_eq_tol(f->out.cwnd_segs, 10, 0.1);
 	ck_assert_uint_eq(flow_inflight(f), 10);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
-	link_close(l);
 }
 
 // The first 15 of 20 are lost: pipe falls to 4. One segment for each that arrives until a repair
@@ -68,7 +67,6 @@ TEST(fifteen_losses_of_twenty) {
 	hand_sack_at(l, 1, 15, 20, T0 + 20 * MS);
 	ck_assert_uint_eq(sent_since(l, &before), 2);
 	ck_assert_uint_eq(flow_inflight(f), 4 + 2);
-	link_close(l);
 }
 
 // The ACK of a repair that finds another repair lost lets out what it delivered and no more.
@@ -90,7 +88,6 @@ TEST(one_loss_of_twenty_without_sack) {
 		}
 	}
 	ck_assert_uint_eq(flow_inflight(f), 10);
-	link_close(l);
 }
 
 TEST(progress_that_finds_a_loss_is_not_rewarded) {
@@ -109,7 +106,6 @@ TEST(progress_that_finds_a_loss_is_not_rewarded) {
 	hand_feed(l, &s, T0 + 21 * MS);
 	ck_assert_uint_eq(f->count.lost_segs, 15 + 3); // it, and the two new ones
 	ck_assert_uint_eq(sent_since(l, &before), 2);
-	link_close(l);
 }
 
 TEST(window_after_recovery_is_ssthresh) {
@@ -124,7 +120,6 @@ TEST(window_after_recovery_is_ssthresh) {
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	ck_assert_double_eq_tol(f->cwnd_segs, 10, 1);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
-	link_close(l);
 }
 
 // An ACK that delivers nothing lets nothing out: each D-SACK sent a segment.
@@ -138,7 +133,6 @@ TEST(duplicates_that_deliver_nothing_send_nothing) {
 	for (uint64_t i = 0; i < 10; i++)
 		hand_sack_at(l, 0, 1, 15, T0 + i);
 	ck_assert_uint_eq(l->data_count, before);
-	link_close(l);
 }
 
 // Found by RACK's timer, where no ACK delivers anything: PRR's share is nothing, the repair leaves
@@ -152,7 +146,6 @@ TEST(repair_leaves_though_nothing_was_delivered) {
 	ck_assert_uint_eq(l->data[l->data_count - 1].index, 0);
 	ck_assert_uint_eq(l->data[l->data_count - 1].t_ns, T0 + 5 * MS);
 	ck_assert_uint_eq(link_flow(l)->prr_out, 1);
-	link_close(l);
 }
 
 // The same below ssthresh, where the slow start reduction bound allows one segment more than was
@@ -168,7 +161,6 @@ TEST(duplicates_send_nothing_below_ssthresh_either) {
 	for (uint64_t i = 1; i < 5; i++)
 		hand_sack_at(l, 0, 15, 18, T0 + i);
 	ck_assert_uint_eq(l->data_count, before);
-	link_close(l);
 }
 
 // The second recovery counts what it delivers from nothing, like the first.
@@ -191,7 +183,6 @@ TEST(next_recovery_is_reduced_in_proportion_too) {
 		ck_assert_uint_le(sent_since(l, &before), 1);
 	}
 	ck_assert_uint_eq(l->data_count - first, 11); // limited transmit, then every other
-	link_close(l);
 }
 
 TEST(duplicates_count_anew_after_progress) {
@@ -206,7 +197,6 @@ TEST(duplicates_count_anew_after_progress) {
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 0);
 	hand_ack_at(l, 2, T0 + 6);
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 1);
-	link_close(l);
 }
 
 // The segment that is asked for has not arrived, however many duplicates there are.
@@ -221,7 +211,6 @@ TEST(duplicates_stand_for_all_but_the_hole) {
 		hand_ack_at(l, 0, T0 + i);
 	ck_assert_uint_eq(f->sacked, 4);
 	ck_assert_uint_eq(flow_inflight(f), 1); // the repair
-	link_close(l);
 }
 
 TEST(timeout_forgets_the_larger_reordering_window) {
@@ -236,7 +225,6 @@ TEST(timeout_forgets_the_larger_reordering_window) {
 	link_run(l, T0 + 200 * MS);
 	ck_assert_uint_eq(f->count.timeouts, 1);
 	ck_assert_uint_eq(f->reo_wnd_mult, 1);
-	link_close(l);
 }
 
 // ---- Growth ----
@@ -297,7 +285,6 @@ TEST(loss_of_the_next_window_is_its_own_reduction) {
 	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 2);
 	ck_assert_uint_ge(f->recover, 14);
-	link_close(l);
 }
 
 // ---- Without SACK ----
@@ -339,7 +326,6 @@ TEST(third_duplicate_ack_sends_the_hole) {
 	ck_assert_int_eq(f->ca, f->nxt > 12 ? FLOW_CA_RECOVERY : FLOW_CA_OPEN);
 	hand_ack_at(l, 13, T0 + 41 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
-	link_close(l);
 }
 
 // RFC 5681 section 2 (e): an ACK that moves the window is no duplicate.
@@ -353,7 +339,6 @@ TEST(window_updates_are_no_duplicates) {
 		hand_feed(l, &s, T0);
 	}
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 0);
-	link_close(l);
 }
 
 // Duplicates in the repair after a timeout answer its own superfluous segments. They were counted
@@ -374,7 +359,6 @@ TEST(duplicates_after_a_timeout_are_not_arrivals) {
 	for (uint64_t i = 3; i <= 12; i++)
 		hand_ack_at(l, i <= f->nxt ? i : f->nxt, (240 + i) * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
-	link_close(l);
 }
 
 // RFC 6582 section 3.2 step 1 and section 4: until the ACK covers more than recover, duplicates say
@@ -391,7 +375,6 @@ TEST(no_fast_retransmit_of_what_the_timeout_repaired) {
 	dup(l, 4, 3, 281 * MS);
 	ck_assert_uint_eq(f->count.retransmits, 4);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
-	link_close(l);
 }
 
 // ---- ECN ----
@@ -426,7 +409,6 @@ TEST(echo_halves_once_per_window_and_cwr_is_told_once) {
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	echo_at(l, 12, T0 + 21 * MS);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 2);
-	link_close(l);
 }
 
 // All of the window was acknowledged before anything new could carry CWR: the echo goes on, and was
@@ -449,8 +431,6 @@ TEST(echo_before_cwr_was_sent_is_the_same_one) {
 	hand_feed(w, &s, T0 + 1);
 	hand_feed(w, &s, T0 + 2);
 	ck_assert_uint_eq(link_flow(w)->count.cwnd_reductions, 1);
-	link_close(w);
-	link_close(l);
 }
 
 // RFC 3168 section 6.1.2: once per window for losses and echoes together, and CWR after any
@@ -464,7 +444,6 @@ TEST(loss_and_echo_in_one_window_are_one_reduction) {
 	ck_assert_uint_eq(l->rx.received.ce_segs, 1);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert(!l->rx.receiver[0].ecn_echo);
-	link_close(l);
 }
 
 TEST(timeout_is_told_by_cwr) {
@@ -478,7 +457,6 @@ TEST(timeout_is_told_by_cwr) {
 	for (uint64_t i = 0; i < l->data_count; i++)
 		cwr += (l->data[i].seg.flags & SEG_CWR) != 0;
 	ck_assert_uint_eq(cwr, 1);
-	link_close(l);
 }
 
 // RFC 3168 section 6.1.5.
@@ -490,7 +468,6 @@ TEST(retransmissions_are_not_ecn_capable) {
 		ck_assert_uint_eq(
 			l->data[i].ecn, i >= 10 && l->data[i].index < 10 ? ECN_NOT_ECT : ECN_ECT0);
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 2);
-	link_close(l);
 }
 
 // RFC 3168 section 6.1.2 would wait for the timeout then; Linux goes on with two segments, and so
@@ -501,7 +478,6 @@ TEST(echo_at_one_segment_leaves_two) {
 	ck_assert_double_eq(link_flow(l)->out.cwnd_segs, 1);
 	echo_at(l, 1, T0);
 	ck_assert_double_eq(link_flow(l)->out.cwnd_segs, 2);
-	link_close(l);
 }
 
 TEST(one_mark_per_window_halves_each_time) {
@@ -513,7 +489,6 @@ TEST(one_mark_per_window_halves_each_time) {
 	ck_assert_uint_eq(f->count.ecn_echoes, 2);
 	ck_assert_uint_eq(f->count.retransmits, 0);
 	ck_assert(!l->rx.receiver[0].ecn_echo);
-	link_close(l);
 }
 
 // A control that does not answer losses must still hear the echo that came with one.
@@ -524,7 +499,6 @@ TEST(echo_during_a_loss_that_cost_nothing_is_answered_after_it) {
 	link_run(l, 150 * MS);
 	ck_assert_uint_eq(link_flow(l)->count.ecn_echoes, 1);
 	ck_assert(!l->rx.receiver[0].ecn_echo);
-	link_close(l);
 }
 
 // Copa goes down with the queue on each ACK. Those steps were counted as answers to the echo, which
@@ -548,5 +522,4 @@ TEST(steps_down_are_no_answers_to_an_echo) {
 	ck_assert_double_lt(f->out.cwnd_segs, halved);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert_uint_eq(f->count.ecn_echoes, 1);
-	link_close(l);
 }

@@ -27,9 +27,8 @@ static int try_routes(struct world *w, const char *text) {
 	struct config_node *root;
 	int rc;
 
-	*w = (struct world){.ps = calloc(1, sizeof(*w->ps))};
-	w->config = config_parse("x.yaml", text, strlen(text), &w->err);
-	ck_assert_msg(w->config != NULL, "%s", w->err.msg);
+	*w = (struct world){.ps = test_paths()};
+	w->config = test_config("x.yaml", text, &w->err);
 	root = config_root(w->config);
 	if ((rc = flows_read(&w->flows, config_get(root, "flows"), &w->err)) < 0)
 		return rc;
@@ -58,14 +57,6 @@ static struct world open_routes(const char *text) {
 	return w;
 }
 
-static void close_routes(struct world *w) {
-	if (w->ps->count > 0)
-		paths_fini(w->ps);
-	free(w->ps);
-	base_rtts_free(&w->rtts);
-	config_free(w->config);
-}
-
 static struct route_order order_of(const struct world *w) {
 	struct route_graph g;
 	struct route_order o;
@@ -85,7 +76,7 @@ TEST(a_bdp_is_that_of_the_longest_round_trip_through_a_path) {
 	// 8 Mbit/s for 22 ms, in bytes with the overhead of a link: at most 22000 of frames.
 	struct aqm_limit l = stage_link.capacity->limit(w.ps->path[0].stage[0].state);
 	ck_assert_uint_eq(l.bytes, 22000);
-	close_routes(&w);
+	base_rtts_free(&w.rtts);
 }
 
 TEST(the_rest_of_a_base_rtt_is_in_the_last_delay_of_the_way_back) {
@@ -98,7 +89,7 @@ TEST(the_rest_of_a_base_rtt_is_in_the_last_delay_of_the_way_back) {
 	}
 	ck_assert_ptr_null(w.ps->path[0].stage[1].env.class_extra_ns);
 	ck_assert_ptr_eq(w.ps->path[2].stage[0].env.class_extra_ns, w.ps->class_extra_ns[2]);
-	close_routes(&w);
+	base_rtts_free(&w.rtts);
 }
 
 // The third group's flows, 5 to 8, draw base RTTs of 30 to 90 ms for paths of 17 ms; `back` carries
@@ -132,7 +123,7 @@ TEST(flows_have_the_rest_of_their_own_base_rtts) {
 	ck_assert_uint_eq(w.ps->path[1].base_rtt_ns, 22 * MS);
 	ck_assert(paths_random(w.ps) && paths_flows(w.ps));
 	ck_assert_ptr_null(w.ps->path[1].stage[1].env.flow_delays);
-	close_routes(&w);
+	base_rtts_free(&w.rtts);
 }
 
 // The way back is the longest delay: windows of 10 ms, and what is before it in order from the
@@ -146,7 +137,7 @@ TEST(windows_are_as_long_as_the_delays_allow) {
 	ck_assert_uint_eq(o.ahead, 1u << (NODE_PATHS + 2));
 	ck_assert_uint_eq(o.nodes, 4);
 	ck_assert_int_eq(memcmp(o.node, order, sizeof(order)), 0);
-	close_routes(&w);
+	base_rtts_free(&w.rtts);
 
 	// Two hops that two groups pass in opposite order are a circle of their own, which 7 ms
 	// break.
@@ -156,7 +147,7 @@ TEST(windows_are_as_long_as_the_delays_allow) {
 	o = order_of(&w);
 	ck_assert_uint_eq(o.ahead_ns, 7 * MS);
 	ck_assert_uint_eq(o.ahead, 1u << (NODE_PATHS + 1) | 1u << (NODE_PATHS + 2));
-	close_routes(&w);
+	base_rtts_free(&w.rtts);
 
 	// One path in both directions.
 	w = open_routes("paths: {air: [{delay: {delay: 3ms}}]}\n"
@@ -165,7 +156,7 @@ TEST(windows_are_as_long_as_the_delays_allow) {
 	ck_assert_uint_eq(o.ahead_ns, 3 * MS);
 	ck_assert_uint_eq(o.nodes, 2);
 	ck_assert_uint_eq(w.ps->path[0].base_rtt_ns, 6 * MS);
-	close_routes(&w);
+	base_rtts_free(&w.rtts);
 }
 
 // Not in a path that the group's packets pass twice; of several on the way back, in the last one.
@@ -181,13 +172,13 @@ TEST(one_delay_carries_the_rest_of_a_base_rtt) {
 	ck_assert_uint_eq(w.ps->class_extra_ns[2][1], 15 * MS);
 	ck_assert_uint_eq(w.ps->class_extra_ns[1][1], 0);
 	ck_assert_ptr_null(w.ps->path[0].stage[0].env.class_extra_ns);
-	close_routes(&w);
+	base_rtts_free(&w.rtts);
 	ck_assert_int_lt(try_routes(&w,
 				 "paths: {air: [{delay: {delay: 3ms}}]}\n"
 				 "flows: [{base_rtt: 20ms, path: {forward: air, reverse: air}}]\n"),
 		0);
 	ck_assert_ptr_nonnull(strstr(w.err.msg, "base_rtt needs a delay stage"));
-	close_routes(&w);
+	base_rtts_free(&w.rtts);
 }
 
 TEST(without_a_path_groups_go_forward_and_back) {
@@ -203,7 +194,7 @@ TEST(without_a_path_groups_go_forward_and_back) {
 	ck_assert_uint_eq(o.ahead_ns, 3 * MS);
 	ck_assert_uint_eq(o.node[0], NODE_SENDER);
 	ck_assert_uint_eq(o.node[1], NODE_RECEIVER);
-	close_routes(&w);
+	base_rtts_free(&w.rtts);
 }
 
 TEST(bad_routes_are_refused_with_their_place) {
@@ -247,6 +238,6 @@ TEST(bad_routes_are_refused_with_their_place) {
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ck_assert_int_lt(try_routes(&w, bad[i].text), 0);
 		ck_assert_msg(strstr(w.err.msg, bad[i].says) != NULL, "%zu: %s", i, w.err.msg);
-		close_routes(&w);
+		base_rtts_free(&w.rtts);
 	}
 }

@@ -21,7 +21,6 @@ TEST(fires_one_timeout_after_the_last_progress) {
 	ck_assert_uint_eq(f->unsent_lost, 3);
 	ck_assert_uint_eq(f->count.timeouts, 1);
 	ck_assert_double_eq(f->cwnd_segs, 1);
-	link_close(l);
 }
 
 TEST(progress_starts_it_again_news_by_sack_do_not) {
@@ -31,7 +30,6 @@ TEST(progress_starts_it_again_news_by_sack_do_not) {
 	hand_sack_at(l, 1, 3, 4, 41 * MS); // one segment is not yet a loss
 	ck_assert_uint_eq(link_flow(l)->lost, 0);
 	ck_assert_uint_eq(link_flow(l)->rtx_base_ns, 40 * MS);
-	link_close(l);
 }
 
 // Short round trips shrink the timeout, which had begun long ago: it fires now, not in the past.
@@ -51,7 +49,6 @@ TEST(timeout_shortened_by_a_sack_fires_now) {
 	ck_assert_uint_eq(f->rtx_deadline_ns, 58 * MS);
 	link_run(l, 58 * MS);
 	ck_assert_uint_eq(f->count.timeouts, 1);
-	link_close(l);
 }
 
 TEST(stops_when_all_is_acknowledged) {
@@ -61,7 +58,6 @@ TEST(stops_when_all_is_acknowledged) {
 	hand_ack_at(l, 2, 40 * MS);
 	link_run(l, 100 * S);
 	ck_assert_uint_eq(l->data_count, 2);
-	link_close(l);
 }
 
 TEST(doubles_to_its_cap_and_gives_up) {
@@ -79,7 +75,6 @@ TEST(doubles_to_its_cap_and_gives_up) {
 	ck_assert_int_eq(f->state, FLOW_FAILED);
 	ck_assert_uint_eq(l->tx.failed, 1);
 	ck_assert(!link_step(l, 1000 * S));
-	link_close(l);
 }
 
 // The cap is of the backoff. Below a round trip it made each flight time out before its ACKs could
@@ -98,7 +93,6 @@ TEST(cap_does_not_cut_what_was_measured) {
 	link_finish(l, 10000 * S);
 	link_complete(l);
 	ck_assert_uint_eq(f->count.timeouts, 0);
-	link_close(l);
 }
 
 // Karn, RFC 6298 section 5.7: the ACK of what was sent twice measures nothing and proves nothing
@@ -122,7 +116,6 @@ TEST(backoff_outlives_an_ambiguous_ack) {
 	hand_ack_at(l, 5, 680 * MS); // sent once
 	ck_assert_uint_eq(f->backoff, 0);
 	ck_assert_uint_eq(f->count.rtt_samples, 1);
-	link_close(l);
 }
 
 // RFC 6298 section 3: a timestamp says which transmission arrived, so that Karn's rule is not
@@ -164,7 +157,6 @@ TEST(echo_is_never_the_smallest_rtt) {
 	hand_feed(l, &s, 630 * MS);
 	ck_assert_uint_eq(f->rtt.srtt_ns, 18750000); // 7/8 of 20 ms and 1/8 of 10 ms
 	ck_assert_uint_eq(f->rtt.min_ns, 20 * MS);
-	link_close(l);
 }
 
 // A delayed ACK answers two repairs that were sent 4 ms apart and echoes the first one's timestamp
@@ -185,7 +177,6 @@ TEST(delayed_ack_of_two_repairs_is_a_sample_of_the_first) {
 	s.tsecr = flow_tsval(first_ns);
 	hand_feed(l, &s, first_ns + 30 * MS);
 	ck_assert_uint_eq(f->rtt.srtt_ns, srtt_ns - srtt_ns / 8 + 30 * MS / 8);
-	link_close(l);
 }
 
 TEST(path_slower_than_the_timeout_is_learnt) {
@@ -199,7 +190,6 @@ TEST(path_slower_than_the_timeout_is_learnt) {
 	link_complete(l);
 	ck_assert_uint_ge(link_flow(l)->rtt.srtt_ns, 900 * MS);
 	ck_assert_uint_le(link_flow(l)->count.timeouts, 10);
-	link_close(l);
 }
 
 // RFC 8985 section 6.3: the first segment, and what was sent an RTT and reo_wnd ago. RFC 6298
@@ -218,7 +208,6 @@ TEST(takes_the_head_and_what_is_old_and_sends_the_head) {
 	ck_assert_uint_eq(f->unsent_lost, 2);
 	link_run(l, 276 * MS); // the pacer goes on
 	SENT(l, 5, 1, 276 * MS);
-	link_close(l);
 }
 
 TEST(lost_retransmission_is_sent_again_by_the_next_timeout) {
@@ -229,7 +218,6 @@ TEST(lost_retransmission_is_sent_again_by_the_next_timeout) {
 	link_finish(l, 60 * S);
 	link_complete(l);
 	ck_assert_uint_ge(link_flow(l)->count.timeouts, 2);
-	link_close(l);
 }
 
 // Slow start repairs the window: 1, 2, 4 ... segments per round trip, each sent once.
@@ -255,7 +243,6 @@ TEST(recovers_by_slow_start) {
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	ck_assert_uint_eq(f->count.retransmits, 8);
 	ck_assert_uint_eq(f->count.timeouts, 1);
-	link_close(l);
 }
 
 TEST(spurious_timeout_repairs_itself) {
@@ -267,7 +254,6 @@ TEST(spurious_timeout_repairs_itself) {
 	link_complete(l);
 	ck_assert_uint_ge(f->count.timeouts, 1);
 	ck_assert_uint_ge(f->count.spurious, 1);
-	link_close(l);
 }
 
 // RFC 2018 section 8: a receiver may drop what it had SACKed. Segments marked so were never sent
@@ -290,7 +276,6 @@ TEST(receiver_that_reneges_gets_it_again) {
 		hand_ack_at(l, i, at_ns + i * 20 * MS);
 	ck_assert_uint_eq(f->una, 8);
 	ck_assert_uint_eq(f->count.timeouts, 1);
-	link_close(l);
 }
 
 // CUBIC stood at one segment for ever: it was told that recovery went on, and does not grow in
@@ -326,7 +311,6 @@ TEST(repair_of_the_head_starts_it_again) {
 	hand_sack_at(l, 0, 1, 4, 60 * MS);
 	SENT(l, 10, 0, 60 * MS);
 	ck_assert_uint_eq(f->rtx_deadline_ns, 60 * MS + f->rtt.rto_ns);
-	link_close(l);
 }
 
 // Live: a loop that stood still finds the timer due and the ACK in its port. The ACK came first.
@@ -345,7 +329,6 @@ TEST(ack_that_came_before_the_deadline_is_processed_first) {
 	host_run(&l->tx, 261 * MS);
 	ck_assert_uint_eq(f->count.timeouts, 0);
 	ck_assert_uint_eq(f->una, 4);
-	link_close(l);
 }
 
 // But it does not wait for ever.
@@ -359,7 +342,6 @@ TEST(timeout_fires_though_nothing_is_heard) {
 		host_run(&l->tx, t_ns);
 	}
 	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
-	link_close(l);
 }
 
 // RFC 5681 section 3.1: one segment after each timeout, whatever SACKs let the window grow to.
@@ -373,7 +355,6 @@ TEST(repeated_timeout_leaves_one_segment) {
 	link_run(l, 2 * S);
 	ck_assert_uint_ge(f->count.timeouts, 2);
 	ck_assert_double_eq(f->out.cwnd_segs, 1);
-	link_close(l);
 }
 
 TEST(repeated_timeouts_are_one_reduction) {
@@ -385,5 +366,4 @@ TEST(repeated_timeouts_are_one_reduction) {
 	ck_assert_uint_eq(f->count.timeouts, 3);
 	cc_find("newreno")->observe(f->cc_state, l->groups.group[0].cc_config, obs);
 	ck_assert_double_eq((double)obs[0], 2); // half of four
-	link_close(l);
 }

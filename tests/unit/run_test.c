@@ -24,17 +24,18 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	return remove(path);
 }
 
+static void remove_folder(void *of) {
+	nftw(of, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static void begin(const char *config) {
 	strcpy(folder, "/tmp/weir-run-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
+	test_closes(remove_folder, folder);
 	snprintf(config_path, sizeof(config_path), "%s/two.flows.yaml", folder);
 	FILE *f = fopen(config_path, "w");
 	fputs(config, f);
 	fclose(f);
-}
-
-static void end(void) {
-	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static bool exists(const char *dir, const char *name) {
@@ -261,6 +262,10 @@ TEST(help_and_version) {
 
 static struct run run;
 
+static void free_run(void *of) {
+	run_free(of);
+}
+
 static int load(const char *program, const char *out, bool force) {
 	memset(&opt, 0, sizeof(opt));
 	opt.program = program;
@@ -272,6 +277,7 @@ static int load(const char *program, const char *out, bool force) {
 	opt.argc = 2;
 	opt.argv = argv;
 	err.msg[0] = '\0';
+	test_closes(free_run, &run);
 	return run_load(&run, &opt, &err);
 }
 
@@ -287,8 +293,6 @@ TEST(loads_its_own_keys) {
 	ck_assert_uint_eq(run.telemetry_interval_ns, 100 * NS_PER_MS);
 	ck_assert(run.telemetry_sample == 0.5);
 	ck_assert_str_eq(run.suffix, "");
-	run_free(&run);
-	end();
 }
 
 TEST(defaults_and_overrides) {
@@ -305,8 +309,6 @@ TEST(defaults_and_overrides) {
 	ck_assert_int_eq(parse("weir-sim", words), 0);
 	ck_assert_int_eq(run_load(&run, &opt, &err), 0);
 	ck_assert_uint_eq(run.duration_ns, 5 * NS_PER_S);
-	run_free(&run);
-	end();
 }
 
 // The file is right; what does not fit it is the option.
@@ -321,8 +323,6 @@ TEST(a_duration_below_the_warmup_blames_the_option) {
 		"-o duration=1s: duration: 1s is over before the warm-up of 4s (%s:1:9)",
 		config_path);
 	ck_assert_str_eq(err.msg, sentence);
-	run_free(&run);
-	end();
 }
 
 TEST(bad_configs_are_one_sentence) {
@@ -350,7 +350,7 @@ TEST(bad_configs_are_one_sentence) {
 		ck_assert_int_lt(load("weir-sim", NULL, false), 0);
 		ck_assert_str_eq(err.msg + strlen(folder) + 1, bad[i].sentence);
 		run_free(&run);
-		end();
+		test_close(folder);
 	}
 }
 
@@ -364,11 +364,9 @@ TEST(live_runs_do_not_stop_early) {
 		"two.flows.yaml:2:7: stop: only virtual time can end early; "
 		"-o stop.metric=none runs the whole duration");
 	run_free(&run);
-	end();
+	test_close(folder);
 	begin("stop: {metric: none}\npaths: {}\n");
 	ck_assert_int_eq(load("weir-sender", NULL, false), 0);
-	run_free(&run);
-	end();
 }
 
 TEST(live_runs_do_not_record_segments) {
@@ -381,8 +379,6 @@ TEST(live_runs_do_not_record_segments) {
 		"two.flows.yaml:1:33: segments: only virtual time records them; "
 		"-o telemetry.segments=no runs without, and weir pcap analyze reads those of a "
 		"capture");
-	run_free(&run);
-	end();
 }
 
 TEST(a_run_folder) {
@@ -436,8 +432,6 @@ TEST(a_run_folder) {
 	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
 	ck_assert_str_eq(run.tel.run_id, first_id);
 	ck_assert_uint_eq(run.tel.config_hash, hash);
-	run_free(&run);
-	end();
 }
 
 TEST(the_default_name) {
@@ -455,7 +449,6 @@ TEST(the_default_name) {
 	ck_assert(exists(run.dir, "manifest.json"));
 	run_free(&run);
 	ck_assert_int_eq(chdir(old), 0);
-	end();
 }
 
 TEST(how_a_run_ends) {
@@ -496,7 +489,6 @@ TEST(how_a_run_ends) {
 		}
 		run_free(&run);
 	}
-	end();
 }
 
 TEST(a_folder_with_a_run_is_refused) {
@@ -533,14 +525,11 @@ TEST(a_folder_with_a_run_is_refused) {
 	ck_assert(!exists(dir, "guest-0.out") && !exists(dir, "guest-12"));
 	ck_assert(exists(dir, "guest-notes.txt"));
 	ck_assert(exists(dir, "manifest.json"));
-	run_free(&run);
-	end();
 }
 
 static void run_once(const char *program, const char *dir) {
 	ck_assert_int_eq(load(program, dir, true), 0);
 	ck_assert_msg(run_create(&run, &opt, false, &err) == 0, "%s", err.msg);
-	run_free(&run);
 }
 
 // The live programs share a folder: each takes away what is its own, with a suffix or without, and
@@ -582,7 +571,6 @@ TEST(a_forced_run_leaves_no_stale_stream) {
 	run_once("weir-sender", dir);
 	for (size_t i = 0; i < 4; i++)
 		ck_assert_msg(!exists(dir, senders[i]), "%s", senders[i]);
-	end();
 }
 
 // weir-sim config.yaml --out . must not take the user's file.
@@ -600,8 +588,6 @@ TEST(a_foreign_config_is_kept) {
 	char *text = read_text(folder, "config.yaml");
 	ck_assert_str_eq(text, "paths: {}\n");
 	free(text);
-	run_free(&run);
-	end();
 }
 
 TEST(two_live_programs_share_a_folder) {
@@ -637,8 +623,6 @@ TEST(two_live_programs_share_a_folder) {
 
 	ck_assert_int_eq(load("weir-switch", dir, false), 0);
 	ck_assert_int_eq(run_create(&run, &opt, false, &err), -EEXIST);
-	run_free(&run);
-	end();
 }
 
 // A second run of a program, meant for a folder in which one has not ended; the first one is `run`.
@@ -676,7 +660,6 @@ TEST(a_run_that_goes_on_keeps_its_folder) {
 		ck_assert_msg(run_create(&run, &opt, true, &err) == 0, "%s", err.msg);
 		run_free(&run);
 	}
-	end();
 }
 
 // Each of the live programs has its own lock, and the last one takes the file away.
@@ -698,7 +681,6 @@ TEST(live_programs_lock_what_is_their_own) {
 	ck_assert_int_eq(run_end(&sender, balanced, &folder, facts(NULL), 0, &err), 0);
 	ck_assert(!exists(dir, ".weir-lock"));
 	run_free(&sender);
-	end();
 }
 
 TEST(a_run_that_did_not_begin_leaves_nothing) {
@@ -721,7 +703,6 @@ TEST(a_run_that_did_not_begin_leaves_nothing) {
 	run_free(&run);
 	ck_assert(exists(dir, "config.yaml"));
 	ck_assert(!exists(dir, "manifest-sender.json"));
-	end();
 }
 
 TEST(folders_that_cannot_be) {
@@ -750,8 +731,6 @@ TEST(folders_that_cannot_be) {
 	ck_assert_int_eq(load("weir-sim", "", false), 0);
 	ck_assert_int_eq(run_create(&run, &opt, true, &err), -EINVAL);
 	ck_assert_str_eq(err.msg, "--out: the name is empty");
-	run_free(&run);
-	end();
 }
 
 TEST(a_forbidden_folder) {
@@ -769,8 +748,6 @@ TEST(a_forbidden_folder) {
 	if (getuid() == 0)
 		ck_assert_int_eq(seteuid(0), 0);
 	chmod(folder, 0755);
-	run_free(&run);
-	end();
 }
 
 // A file system of one page, in a mount namespace of the test's own.
@@ -782,7 +759,7 @@ TEST(a_full_disk) {
 	ck_assert_int_eq(mkdir(dir, 0777), 0);
 	if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
 		|| mount("tmpfs", dir, "tmpfs", 0, "size=4k") < 0) {
-		end();
+		test_close(folder);
 		return; // not allowed here
 	}
 	ck_assert_int_eq(load("weir-sim", dir, false), 0);
@@ -809,7 +786,6 @@ TEST(a_full_disk) {
 	ck_assert(!exists(dir, "config.yaml"));
 	run_free(&run);
 	umount(dir);
-	end();
 }
 
 // What a run writes at its end has its space, whatever telemetry filled: the manifest stayed
@@ -822,7 +798,7 @@ TEST(a_disk_that_telemetry_filled) {
 	ck_assert_int_eq(mkdir(dir, 0777), 0);
 	if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
 		|| mount("tmpfs", dir, "tmpfs", 0, "size=512k") < 0) {
-		end();
+		test_close(folder);
 		return; // not allowed here
 	}
 	ck_assert_int_eq(load("weir-sim", dir, false), 0);
@@ -842,7 +818,6 @@ TEST(a_disk_that_telemetry_filled) {
 	free(text);
 	run_free(&run);
 	umount(dir);
-	end();
 }
 
 TEST(json_text_is_valid) {
@@ -1100,7 +1075,6 @@ TEST(output_that_does_not_arrive_is_an_error) {
 	fputs("more", stdout);
 	ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
 	ck_assert_int_eq(run_exit("weir-sim", 0, &err), 1);
-	end();
 }
 
 TEST(signals_stop_the_run) {

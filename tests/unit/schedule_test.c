@@ -17,20 +17,12 @@ static int open_schedule(struct world *w, const char *schedule) {
 	static const struct paths_env env = {.mtu_bytes = MTU, .groups = 1};
 	char text[2000];
 
-	*w = (struct world){.ps = calloc(1, sizeof(*w->ps))};
+	*w = (struct world){.ps = test_paths()};
 	snprintf(text, sizeof(text), "%s%s", paths_text, schedule);
-	w->config = config_parse("x.yaml", text, strlen(text), &w->err);
-	ck_assert_msg(w->config != NULL, "%s", w->err.msg);
+	w->config = test_config("x.yaml", text, &w->err);
 	struct config_node *root = config_root(w->config);
 	ck_assert_int_eq(paths_init(w->ps, config_get(root, "paths"), &env, &w->err), 0);
 	return schedule_init(&w->s, config_get(root, "schedule"), w->ps, NULL, &w->err);
-}
-
-static void close_schedule(struct world *w) {
-	schedule_fini(&w->s);
-	paths_fini(w->ps);
-	free(w->ps);
-	config_free(w->config);
 }
 
 TEST(no_schedule_changes_nothing) {
@@ -39,7 +31,7 @@ TEST(no_schedule_changes_nothing) {
 	ck_assert_int_eq(open_schedule(&w, ""), 0);
 	ck_assert_uint_eq(schedule_next_ns(&w.s), NEVER_NS);
 	ck_assert_uint_eq(schedule_apply(&w.s, NEVER_NS, NULL), 0);
-	close_schedule(&w);
+	schedule_fini(&w.s);
 }
 
 TEST(changes_apply_in_order_and_are_recorded) {
@@ -87,7 +79,7 @@ TEST(changes_apply_in_order_and_are_recorded) {
 	ck_assert_uint_eq(record[2].ts_ns, 12 * NS_PER_S);
 	ck_assert_uint_eq(record[2].detail, 0);
 	ck_assert_uint_eq(record[3].detail, 2);
-	close_schedule(&w);
+	schedule_fini(&w.s);
 }
 
 // What comes later is known at the start, and nothing of it holds yet.
@@ -113,7 +105,7 @@ TEST(capacity_is_that_of_all_times) {
 		ck_assert_uint_eq(w.s.entry[i].ahead_ns, ahead_ms[i] * MS);
 	ck_assert_ptr_eq(schedule_unreached(&w.s, 2 * NS_PER_S), w.s.entry[2].node);
 	ck_assert_ptr_null(schedule_unreached(&w.s, 3 * NS_PER_S + 1));
-	close_schedule(&w);
+	schedule_fini(&w.s);
 }
 
 // Where paths belong to several lcores, each lcore changes its own paths only.
@@ -148,7 +140,7 @@ TEST(part_of_a_schedule_changes_its_paths_only) {
 	schedule_fini(&mine);
 	schedule_fini(&other);
 	schedule_fini(&none);
-	close_schedule(&w);
+	schedule_fini(&w.s);
 }
 
 TEST(mistakes_are_found_at_the_start) {
@@ -176,6 +168,6 @@ TEST(mistakes_are_found_at_the_start) {
 		ck_assert_msg(open_schedule(&w, cases[i].text) < 0, "%s", cases[i].text);
 		ck_assert_msg(strstr(w.err.msg, cases[i].says) != NULL, "%s: %s", cases[i].text,
 			w.err.msg);
-		close_schedule(&w);
+		schedule_fini(&w.s);
 	}
 }

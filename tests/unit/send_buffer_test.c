@@ -37,7 +37,6 @@ TEST(the_application_writes_again_once_a_third_is_free) {
 	ck_assert_uint_eq(flow_seg(f, 179)->flags & SENT_APP_LIMITED, 0);
 	hand_ack_at(l, 181, 81 * MS);
 	ck_assert_uint_ne(f->app_limited, 92 + 88 + 1);
-	link_close(l);
 }
 
 // Each segment is a socket buffer by itself: 4 * (1448 + 896) are 9376 bytes, of 16384.
@@ -49,7 +48,6 @@ TEST(bursts_of_one_segment_fill_it_sooner) {
 	ck_assert_uint_eq(l->data_count, 45);
 	hand_ack_at(l, 41, 41 * MS);
 	ck_assert_uint_eq(l->data_count, 90);
-	link_close(l);
 }
 
 // Their data stay, what is around it does not: 6 * 1448 + 896 are 9584 bytes.
@@ -61,7 +59,6 @@ TEST(sacked_segments_are_one_socket_buffer) {
 	ck_assert_uint_eq(link_flow(l)->written, 45);
 	hand_sack_at(l, 39, 40, 45, 42 * MS);
 	ck_assert_uint_eq(link_flow(l)->written, 90);
-	link_close(l);
 }
 
 // Nothing leaves the buffer before it is acknowledged in sequence.
@@ -74,7 +71,6 @@ TEST(what_is_sacked_stays_in_it) {
 	ck_assert_uint_eq(link_flow(l)->written, 180);
 	hand_ack_at(l, 180, 80 * MS);
 	ck_assert_uint_gt(l->data_count, 181);
-	link_close(l);
 }
 
 // With all of it sent the window is the limit: 88 segments are in flight at both writes.
@@ -90,7 +86,6 @@ TEST(a_write_into_a_full_window_limits_nothing) {
 	ck_assert_uint_eq(f->written, 270);
 	ck_assert_uint_eq(f->nxt, 180);
 	ck_assert_uint_eq(f->app_limited, 0);
-	link_close(l);
 }
 
 // Nor does one that finds data.
@@ -103,7 +98,6 @@ TEST(a_write_before_the_end_of_data_limits_nothing) {
 		hand_ack_at(l, 20 * i, (20 + 20 * i) * MS);
 		NEED(f->app_limited == 0 && f->nxt == 20 * i + 65);
 	}
-	link_close(l);
 }
 
 TEST(it_grows_with_the_window) {
@@ -175,7 +169,6 @@ TEST(what_was_written_before_the_stop_is_sent) {
 	ck_assert_uint_eq(l->data[180].seg.flags & SEG_FIN, SEG_FIN);
 	hand_ack_at(l, 181, 80 * MS);
 	ck_assert_int_eq(link_flow(l)->state, FLOW_DONE);
-	link_close(l);
 }
 
 // Segments of another size are the same bytes: 180 * 1448 of 500 are 521 whole ones.
@@ -186,7 +179,6 @@ TEST(a_smaller_path_mtu_changes_no_write) {
 	ck_assert_uint_eq(host_too_big(&l->tx, 0, flow_seq(f, 9), 552, l->now_ns), 552);
 	ck_assert_uint_eq(f->written, 521);
 	link_check(l);
-	link_close(l);
 }
 
 // All of a transfer is written in the end, whatever happens on the way.

@@ -55,7 +55,6 @@ TEST(timeout_answered_by_an_original_is_taken_back) {
 	link_run(l, 301 * MS);
 	ck_assert_uint_eq(f->count.retransmits, 1);
 	ck_assert_uint_eq(f->nxt, 12); // new ones instead
-	link_close(l);
 }
 
 TEST(timeout_answered_by_the_retransmission_stands) {
@@ -67,7 +66,6 @@ TEST(timeout_answered_by_the_retransmission_stands) {
 	ck_assert_double_eq(f->out.cwnd_segs, 2);
 	ck_assert_double_eq(ssthresh(l), 5);
 	ck_assert_uint_eq(f->count.spurious_timeouts, 0);
-	link_close(l);
 }
 
 // RFC 5682 section 3.1 without timestamps: the first ACK lets two new segments out, the next says
@@ -89,7 +87,6 @@ TEST(frto_takes_a_timeout_back) {
 	for (uint64_t una = 3; una <= 10; una++) // nor does RACK take them for lost again
 		hand_ack_at(l, una, 301 * MS + una);
 	ck_assert_uint_eq(f->count.retransmits, 1);
-	link_close(l);
 }
 
 // The new segments arrive and nothing below them does: the loss was real.
@@ -102,7 +99,6 @@ TEST(frto_goes_on_repairing_after_a_real_loss) {
 	ck_assert_int_eq(f->ca, FLOW_CA_LOSS);
 	ck_assert_uint_eq(f->count.spurious_timeouts, 0);
 	SENT(l, 13, 1, 260 * MS);
-	link_close(l);
 }
 
 TEST(timeout_in_fast_recovery_is_not_taken_back) {
@@ -113,7 +109,6 @@ TEST(timeout_in_fast_recovery_is_not_taken_back) {
 	ck_assert_uint_ge(f->count.timeouts, 1);
 	ack_echoing(l, 4, 20 * MS, 2 * S);
 	ck_assert_uint_eq(f->count.spurious_timeouts, 0);
-	link_close(l);
 }
 
 // ---- After fast retransmit ----
@@ -132,7 +127,6 @@ TEST(late_original_is_no_loss_and_teaches_reordering) {
 	ck_assert_double_ge(f->out.cwnd_segs, 10);
 	ck_assert_uint_eq(f->count.spurious_recoveries, 1);
 	ck_assert(f->reordering_seen);
-	link_close(l);
 }
 
 TEST(repair_that_arrives_is_a_loss) {
@@ -143,7 +137,6 @@ TEST(repair_that_arrives_is_a_loss) {
 	ck_assert_double_le(f->out.cwnd_segs, 5.5);
 	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
 	ck_assert(!f->reordering_seen);
-	link_close(l);
 }
 
 // Two segments were sent again: both must be reported.
@@ -178,7 +171,6 @@ TEST(reduction_by_ecn_is_not_taken_back) {
 	link_run(l, 100 * MS);
 	ck_assert_uint_eq(link_flow(l)->count.cwnd_reductions, 1);
 	ck_assert_uint_eq(link_flow(l)->count.spurious_recoveries, 0);
-	link_close(l);
 }
 
 // Taken for lost, and there before the pacer let its repair out.
@@ -196,7 +188,6 @@ TEST(episode_without_a_retransmission_was_none) {
 	ck_assert_uint_eq(f->count.retransmits, 0);
 	ck_assert_uint_eq(f->count.spurious_recoveries, 1);
 	ck_assert_double_ge(f->out.cwnd_segs, 10);
-	link_close(l);
 }
 
 // ---- Whole connections ----
@@ -214,7 +205,6 @@ TEST(late_segments_cost_nothing_once_reordering_is_known) {
 	ck_assert(f->reordering_seen);
 	ck_assert_uint_le(f->count.retransmits, 6); // of some 28 late ones
 	ck_assert_double_ge(f->out.cwnd_segs, 90);
-	link_close(l);
 }
 
 // A route changes from 20 to 500 ms: not one segment is lost, and next to none is sent again.
@@ -258,7 +248,6 @@ TEST(timeout_is_doubled_until_a_round_trip_is_measured) {
 	ck_assert_uint_eq(f->rtx_deadline_ns, 300 * MS + 2 * f->rtt.rto_ns);
 	hand_ack_at(l, 2, 301 * MS);
 	ck_assert_uint_eq(f->rtx_deadline_ns, 301 * MS + f->rtt.rto_ns);
-	link_close(l);
 }
 
 // Two were sent again, by the probe and by RACK: one D-SACK is half of the proof.
@@ -275,7 +264,6 @@ TEST(probe_of_before_belongs_to_the_episode) {
 	dsack(l, 5, 0, 1, 75 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
 	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
-	link_close(l);
 }
 
 // RFC 5682 section 3.1 step 2a: an ACK of all that was out ends F-RTO; a later loss is repaired
@@ -294,7 +282,6 @@ TEST(frto_ends_with_an_ack_of_everything) {
 	hand_sack_at(l, una, una + 1, una + 4, 320 * MS);
 	ck_assert_uint_gt(l->data_count, sent);
 	ck_assert_uint_eq(l->data[sent].index, una);
-	link_close(l);
 }
 
 // Duplicates of segments from before the episode, from after it, or of it but sent once, prove
@@ -338,7 +325,6 @@ TEST(recovery_is_not_taken_back_while_a_repair_is_out) {
 	ck_assert_uint_eq(f->retrans, 1);
 	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
 	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
-	link_close(l);
 }
 
 // A timeout is taken back all the same, but its repairs that are out are waited for in the old
@@ -353,5 +339,4 @@ TEST(undone_timeout_waits_for_its_repairs) {
 	ck_assert_uint_eq(f->count.spurious_timeouts, 1);
 	ck_assert_uint_eq(f->lost, 1);
 	ck_assert_int_eq(f->ca, FLOW_CA_LOSS);
-	link_close(l);
 }

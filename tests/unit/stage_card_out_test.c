@@ -11,7 +11,7 @@ static void open_cards(
 	b->env.name = "forward.sending";
 	b->env.mtu_bytes = MTU;
 	b->ops = &stage_card_out;
-	b->st = calloc(1, b->ops->state_size);
+	b->st = test_state(b->ops->state_size, b->ops->fini);
 	card_out_configure(b->st, side, aqm);
 	ck_assert_int_eq(b->ops->init(b->st, &b->env, &b->err), 0);
 }
@@ -42,8 +42,6 @@ static void check(const struct hosts_side *side, const char *aqm, const uint32_t
 		ck_assert_uint_eq(p->arrival_ns, order[i].out_ns);
 	}
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
-	stage_close(&b);
-	free(pkts);
 }
 
 #define LIMIT(n)                                                                                   \
@@ -112,6 +110,4 @@ TEST(its_busiest_wire_is_told) {
 	ck_assert_double_eq_tol(b.ops->capacity->busy(b.st, 2000000), 0.5, 1e-9);
 	ck_assert_uint_eq(b.ops->capacity->rate_bps(b.st), 16000000);
 	ck_assert_uint_eq(b.ops->capacity->limit(b.st).pkts, 4);
-	stage_close(&b);
-	free(pkts);
 }

@@ -12,7 +12,7 @@
 static void open_cards(struct stage_bench *b, const struct hosts_side *side) {
 	b->env.mtu_bytes = MTU;
 	b->ops = &stage_card;
-	b->st = calloc(1, b->ops->state_size);
+	b->st = test_state(b->ops->state_size, b->ops->fini);
 	card_configure(b->st, side);
 	ck_assert_int_eq(b->ops->init(b->st, &b->env, &b->err), 0);
 }
@@ -47,8 +47,6 @@ static void check(const struct hosts_side *side, const struct visit *want, int n
 	}
 	ck_assert_int_eq(left, 0);
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
-	stage_close(&b);
-	free(pkts);
 }
 
 // The first packet interrupts at once; those of the next 1000 ns come together. What arrives with
@@ -111,8 +109,6 @@ TEST(its_processor_is_busy) {
 	ck_assert_uint_eq(b.ops->capacity->rate_bps(b.st), 2 * MTU * 8 * UINT64_C(10000000));
 	while (stage_take(&b, NEVER_NS) != NULL)
 		;
-	stage_close(&b);
-	free(pkts);
 }
 
 // Of the measured time: the packet at 0 came before. A ring of 2 drops two of the four.
@@ -136,8 +132,6 @@ TEST(its_cards_count_since_the_warm_up) {
 	ck_assert_double_eq(f.busy_max, 0.2);
 	while (stage_take(&b, NEVER_NS) != NULL)
 		;
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(processors_that_take_no_time_are_not_busy) {
@@ -146,7 +140,6 @@ TEST(processors_that_take_no_time_are_not_busy) {
 
 	open_cards(&b, &side);
 	ck_assert_double_nan(card_figures(b.st, &side.kind[0], 2000).busy);
-	stage_close(&b);
 }
 
 // Group 0 is on the first kind, one host; group 1 on the second, two hosts with moderation.
@@ -170,6 +163,4 @@ TEST(each_kind_has_cards_of_its_own) {
 		ck_assert_uint_eq(stage_take(&b, NEVER_NS)->arrival_ns, out_ns[i]);
 	ck_assert_uint_eq(card_figures(b.st, &side.kind[0], 2000).count.pkts, 2);
 	ck_assert_uint_eq(card_figures(b.st, &side.kind[1], 2000).count.interrupts, 4);
-	stage_close(&b);
-	free(pkts);
 }

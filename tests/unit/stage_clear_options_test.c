@@ -59,7 +59,6 @@ TEST(a_change_applies_from_the_next_packet_on) {
 	stage_put(&b, &p[1], 0);
 	ck_assert_uint_eq(stage_take(&b, 0)->flags, 0);
 	ck_assert_uint_eq(stage_take(&b, 0)->flags, PKT_CLEAR_ACCECN_SYN | PKT_CLEAR_ACCECN);
-	stage_close(&b);
 }
 
 // A SYN/ACK with all its options, and an ACK with timestamps, two SACK blocks and byte counters.

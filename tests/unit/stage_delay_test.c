@@ -21,8 +21,6 @@ TEST(departure_is_arrival_plus_delay_to_the_nanosecond) {
 	ck_assert_ptr_eq(stage_take(&b, 500 * MS), &pkts[2]);
 	ck_assert_uint_eq(pkts[2].arrival_ns, 10 * MS + 7);
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(classes_have_their_own_extra_delay) {
@@ -42,8 +40,6 @@ TEST(classes_have_their_own_extra_delay) {
 		ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[order[i]]);
 		ck_assert_uint_eq(pkts[order[i]].arrival_ns, at_ns[i]);
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 // Group 1 has the flows 4 to 6, each with a delay of its own; those of the others are alike.
@@ -90,7 +86,7 @@ TEST(flows_have_their_own_extra_delay) {
 			last_ns = p->arrival_ns;
 		}
 		stage_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -127,8 +123,6 @@ TEST(many_flows_leave_in_the_order_of_a_sorted_list) {
 		NEED(p->id == want[i].id && p->arrival_ns == want[i].out_ns);
 	}
 	ck_assert_uint_eq(b.drops.count, 0);
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(many_classes_leave_in_the_order_of_a_sorted_list) {
@@ -172,7 +166,6 @@ TEST(many_classes_leave_in_the_order_of_a_sorted_list) {
 		ck_assert_uint_eq(next, MANY);
 		stage_close(&b);
 	}
-	free(pkts);
 }
 
 TEST(late_packets_are_overtaken) {
@@ -197,8 +190,6 @@ TEST(late_packets_are_overtaken) {
 	ck_assert_uint_ge(n, MANY - 1100);
 	ck_assert_uint_ge(late, n / 50 - 313);
 	ck_assert_uint_le(late, n / 50 + 313);
-	stage_close(&b);
-	free(pkts);
 }
 
 // Packets come at 0, 1, 5 and 10 ms; the delay falls from 10 to 2 ms at 3 ms and to 1 ms at 5.5 ms.
@@ -237,7 +228,7 @@ TEST(a_lower_delay_does_as_on_decrease_says) {
 		}
 		ck_assert_ptr_null(stage_take(&b, NEVER_NS));
 		stage_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -275,7 +266,7 @@ TEST(a_lowered_delay_releases_no_pipe_at_once) {
 		}
 		ck_assert_uint_eq(most, cases[i].together);
 		stage_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -291,8 +282,6 @@ TEST(a_full_line_drops_with_a_reason_of_its_own) {
 	ck_assert_ptr_eq(stage_take(&b, MS), &pkts[0]);
 	stage_put(&b, &pkts[4], MS);
 	ck_assert_uint_eq(b.drops.count, 1);
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(what_has_left_makes_room_though_nobody_took_it) {
@@ -311,8 +300,6 @@ TEST(what_has_left_makes_room_though_nobody_took_it) {
 		ck_assert_ptr_eq(stage_take(&b, 1000), &pkts[i]);
 		ck_assert_uint_eq(pkts[i].arrival_ns, i * 4 + 10);
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(no_delay_passes_packets_in_no_time) {
@@ -325,8 +312,6 @@ TEST(no_delay_passes_packets_in_no_time) {
 		ck_assert_ptr_eq(stage_take(&b, 42), &pkts[i]);
 		ck_assert_uint_eq(pkts[i].arrival_ns, 42);
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 #define BURST 48
@@ -444,8 +429,8 @@ TEST(a_burst_is_its_packets_one_by_one) {
 		env.max_pkts = 150;
 		ck_assert_uint_gt(twins_play(&w, &env, &rng), 1000);
 	}
-	free(w.pkts);
-	free(w.copy);
+	test_close(w.pkts);
+	test_close(w.copy);
 }
 
 // What comes after the step waits for nothing but its own delay.
@@ -461,6 +446,4 @@ TEST(step_leaves_no_wait_behind) {
 	ck_assert_ptr_eq(stage_take(&b, 16 * MS), &pkts[1]);
 	ck_assert_uint_eq(pkts[0].arrival_ns, 10 * MS);
 	ck_assert_uint_eq(pkts[1].arrival_ns, 16 * MS);
-	stage_close(&b);
-	free(pkts);
 }

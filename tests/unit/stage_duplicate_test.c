@@ -30,7 +30,6 @@ TEST(the_copy_follows_its_packet) {
 	stage_put(&b, &p, 40);
 	ck_assert_ptr_eq(stage_take(&b, 40), &p);
 	ck_assert_ptr_eq(stage_take(&b, 40), NULL);
-	stage_close(&b);
 }
 
 TEST(a_copy_without_memory_is_a_drop) {
@@ -47,7 +46,6 @@ TEST(a_copy_without_memory_is_a_drop) {
 	ck_assert_uint_eq(b.copies.made.bytes, 160);
 	ck_assert_uint_eq(b.no_memory.pkts, 1);
 	ck_assert_uint_eq(b.no_memory.bytes, 60);
-	stage_close(&b);
 }
 
 #define DECISIONS 1000000

@@ -52,5 +52,4 @@ TEST(a_fraction_of_packets_is_changed) {
 		ck_assert_uint_eq(after(&b, ECN_ECT0, 2000000), ECN_NOT_ECT);
 	stage_live(&b, "ect0", "ce", 3000000);
 	ck_assert_uint_eq(after(&b, ECN_ECT0, 3000000), ECN_CE);
-	stage_close(&b);
 }

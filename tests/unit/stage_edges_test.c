@@ -42,8 +42,6 @@ TEST(edges_serialise_their_own_flows_only) {
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
 	ck_assert_double_eq(b.ops->capacity->busy(b.st, 2500), 1); // edge 0
 	ck_assert_double_eq(b.ops->capacity->busy(b.st, 4000), 0.75); // each of them
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(a_short_frame_overtakes_a_long_one_of_another_edge) {
@@ -62,8 +60,6 @@ TEST(a_short_frame_overtakes_a_long_one_of_another_edge) {
 		ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[order[i]]);
 		ck_assert_uint_eq(pkts[order[i]].arrival_ns, out_ns[i]);
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 // 1514 B + FCS is 1538 B on the wire: 492.16 ns at 25 Gbit/s. Each edge carries its own fraction.
@@ -85,8 +81,6 @@ TEST(twenty_five_gigabit_to_the_nanosecond) {
 	put(&b, &pkts[8], 13, 5000); // idle since 3445.12: a whole nanosecond
 	ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[8]);
 	ck_assert_uint_eq(pkts[8].arrival_ns, 5492);
-	stage_close(&b);
-	free(pkts);
 }
 
 // At 500 half of packet 0 is sent; the rest, packet 1 behind it and packet 2 go at 2 ns per byte.
@@ -104,8 +98,6 @@ TEST(a_new_rate_applies_to_the_unsent_part_and_to_what_waits) {
 		ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[i]);
 		ck_assert_uint_eq(pkts[i].arrival_ns, out_ns[i]);
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 // Two frames may wait behind the one on the wire, whichever unit says so: bytes are those of
@@ -142,7 +134,7 @@ TEST(each_edge_has_its_own_limit) {
 			ck_assert_ptr_nonnull(stage_take(&b, NEVER_NS));
 		ck_assert_ptr_null(stage_take(&b, NEVER_NS));
 		stage_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -244,7 +236,6 @@ TEST(edges_are_links_side_by_side) {
 		check_against(want, pkts, counts[i], 97);
 		check_against(want, pkts, counts[i], 0);
 	}
-	free(pkts);
 }
 
 TEST(bad_parameters) {

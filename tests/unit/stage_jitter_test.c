@@ -97,7 +97,6 @@ TEST(delays_are_cut_at_zero_and_max) {
 	ck_assert_double_eq(delay[PKTS - 1], 1.5);
 	ck_assert_int_eq(stage_open(&b, "{jitter: {mean: 1ms, spread: 1ms, max: 2500us}}"), 0);
 	ck_assert_uint_eq(b.ops->delay->max_ns(b.st), 2500 * US);
-	stage_close(&b);
 }
 
 static void table_file(const char *content, char name[64]) {
@@ -161,7 +160,6 @@ TEST(a_table_is_not_cut_at_a_number_of_spreads) {
 	}
 	ck_assert_uint_eq(least_ns, 10 * US);
 	ck_assert_uint_eq(most_ns, MS);
-	stage_close(&b);
 }
 
 // Of the three numbers of a table, in any order in the file, delays that are correlated move to the
@@ -322,7 +320,6 @@ TEST(packets_leave_in_the_order_of_a_sorted_list) {
 		qsort(want, MANY, sizeof(want[0]), want_order);
 		play(texts[i], want, pkts, true);
 	}
-	free(pkts);
 }
 
 // The same draws with reordering and without: no packet leaves before one that came before it.
@@ -336,7 +333,6 @@ TEST(without_reordering_packets_wait_for_those_before) {
 		last_ns = want[i].out_ns = want[i].out_ns > last_ns ? want[i].out_ns : last_ns;
 	play("{jitter: {mean: 1ms, spread: 300us, ahead: 5%, reordering: forbidden}}", want, pkts,
 		true);
-	free(pkts);
 }
 
 // The group with a base RTT of 50 ms more does not hold up the other; each group's packets are in
@@ -359,8 +355,6 @@ TEST(without_reordering_a_group_does_not_wait_for_a_longer_base_rtt) {
 		ck_assert_uint_eq(p->id, order[i]);
 		ck_assert_uint_eq(p->arrival_ns, p->id * US + 2 * MS + extra[p->delay_class]);
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(a_share_of_packets_is_sent_ahead) {
@@ -399,8 +393,6 @@ TEST(with_a_gap_every_nth_packet_is_ahead) {
 	stage_live(&b, "gap", "3", 22 * MS);
 	stage_put(&b, &pkts[2], 22 * MS);
 	ck_assert_ptr_eq(stage_take(&b, 22 * MS), &pkts[2]);
-	stage_close(&b);
-	free(pkts);
 }
 
 // `reorder 25% gap 5`: four packets are delayed, each after them is ahead with a chance of 1/4.
@@ -448,8 +440,6 @@ TEST(a_full_stage_drops_with_a_reason_of_its_own) {
 		ck_assert_ptr_eq(stage_take(&b, 1000), &pkts[i]);
 		ck_assert_uint_eq(pkts[i].arrival_ns, i * 4 + 10);
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(the_shortest_delay_is_known) {
@@ -507,8 +497,6 @@ TEST(changes_apply_from_the_next_packet_on) {
 	ck_assert_uint_eq(b.ops->delay->max_ns(b.st), 9 * MS);
 	stage_live(&b, "spread", "1ms", 30 * MS);
 	ck_assert(b.ops->needs->random(b.st));
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(what_is_not_a_table_is_refused) {
@@ -543,5 +531,4 @@ TEST(what_is_not_a_table_is_refused) {
 	ck_assert_int_lt(stage_open(&b, "{jitter: {mean: 5ms, spread: 1ms, file: x}}"), 0);
 	ck_assert_msg(
 		strstr(b.err.msg, "is for distribution: table alone") != NULL, "%s", b.err.msg);
-	stage_close(&b);
 }

@@ -48,8 +48,6 @@ TEST(an_outage_holds_packets_and_losses_follow) {
 		ck_assert_ptr_eq(stage_take(&b, cases[i].out_ns), &pkts[i]);
 	}
 	ck_assert(b.ops->needs->random(b.st));
-	stage_close(&b);
-	free(pkts);
 }
 
 // A packet in the middle of each slot of 100 ms: its delay.
@@ -95,8 +93,6 @@ TEST(each_handover_draws_a_delay) {
 	}
 	ck_assert_double_eq_tol(mean, 25, 5 * 30 / sqrt(12.0 * SLOTS));
 	ck_assert_double_eq_tol(square - mean * mean, 75, 5 * 75 * sqrt(0.8 / SLOTS));
-	stage_close(&b);
-	stage_close(&lossy);
 }
 
 // A packet just before a handover to a shorter delay holds up those after it.
@@ -116,8 +112,6 @@ TEST(none_overtakes_another) {
 		before_ns = pkts[i].arrival_ns;
 	}
 	ck_assert_uint_gt(ties, 100);
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(an_outage_and_what_follows_fit_into_a_period) {
@@ -125,5 +119,4 @@ TEST(an_outage_and_what_follows_fit_into_a_period) {
 
 	ck_assert_int_lt(stage_open(&b, "{leo_handover: {period: 1s, outage: 900ms}}"), 0);
 	ck_assert_str_eq(b.err.msg, "outage, settling: together longer than the period");
-	stage_close(&b);
 }

@@ -27,7 +27,7 @@ static void twins_open(struct twins *w, const char *text, bool traced) {
 static void twins_close(struct twins *w) {
 	for (int i = 0; i < 2; i++) {
 		stage_close(&w->b[i]);
-		free(w->pkts[i]);
+		test_close(w->pkts[i]);
 	}
 }
 

@@ -29,8 +29,6 @@ TEST(ten_gigabit_ethernet_to_the_nanosecond) {
 	stage_put(&b, &pkts[5], 10000);
 	ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[5]);
 	ck_assert_uint_eq(pkts[5].arrival_ns, 11230);
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(overhead_counts_on_top_of_the_frame_without_fcs) {
@@ -132,8 +130,6 @@ TEST(link_that_is_down_waits_and_recovers) {
 	ck_assert_uint_eq((uint64_t)(end.capacity / NS_PER_S), 2000 + 40000);
 	ck_assert_uint_eq(run->rate_min_bps, 0);
 	ck_assert_uint_eq(run->rate_max_bps, 8000000);
-	stage_close(&b);
-	free(pkts);
 }
 
 // The first packet is dequeued when the link comes up, and not when the next packet arrives.
@@ -152,8 +148,6 @@ TEST(link_that_is_down_from_the_start_begins_when_it_comes_up) {
 	ck_assert_uint_eq(link_peak(b.st, STATS_RUN)->sojourn_ns, 4 * MS);
 	ck_assert_ptr_eq(stage_take(&b, 7 * MS), &pkts[1]);
 	ck_assert_uint_eq(link_totals(b.st, 7 * MS).down_ns, 5 * MS);
-	stage_close(&b);
-	free(pkts);
 }
 
 // A busy link against exact integers: packet n leaves at floor(n * bits * 1e9 / rate).
@@ -213,8 +207,6 @@ TEST(a_departure_comes_before_an_arrival_at_the_same_time) {
 		ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[i]);
 		ck_assert_uint_eq(pkts[i].arrival_ns, 1000 * (i + 1));
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 // 1000 B on the wire each, at 1 ns per byte, from 400 on at 2, from 2000 on at 1/2:
@@ -240,7 +232,7 @@ TEST(without_room_no_frame_is_taken) {
 		for (uint32_t k = 0; k <= i / 2; k++)
 			ck_assert_ptr_eq(stage_take(&b, MS), &pkts[k]);
 		stage_close(&b);
-		free(pkts);
+		test_close(pkts);
 	}
 }
 
@@ -274,8 +266,6 @@ TEST(a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire) {
 	ck_assert_uint_eq(link_run(b.st, 3500)->rate_max_bps, 16000000000);
 	link_restart(b.st, STATS_RUN, 3500);
 	ck_assert_uint_eq(link_run(b.st, 4000)->rate_min_bps, 16000000000);
-	stage_close(&b);
-	free(pkts);
 }
 
 // 1538 B at 1 kbit/s take 12.304 s. After 200 ms 25 B of them are sent; the other 1513 B take
@@ -294,8 +284,6 @@ TEST(a_frame_that_began_at_a_kilobit_ends_at_the_new_rate) {
 	ck_assert_ptr_eq(stage_take(&b, NEVER_NS), &pkts[1]);
 	ck_assert_uint_eq(pkts[0].arrival_ns, 200 * MS + 121040);
 	ck_assert_uint_eq(pkts[1].arrival_ns, 200 * MS + 121040 + 123040);
-	stage_close(&b);
-	free(pkts);
 }
 
 // A busy link whose rate changes 200000 times, between any two of six decades, sends to the
@@ -336,8 +324,6 @@ TEST(many_changes_lose_no_part_of_a_nanosecond) {
 		unsent = 8.0L * 1500;
 		stage_put(&b, p, t_ns);
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 // A burst of four at 1000, 1 us per packet, by hand:
@@ -382,8 +368,6 @@ TEST(figures_by_hand) {
 	ck_assert_uint_eq(b.ops->next_ns(b.st), 2000);
 	for (int i = 0; i < 3; i++)
 		ck_assert_ptr_eq(stage_take(&b, 5000), &pkts[i]);
-	stage_close(&b);
-	free(pkts);
 }
 
 // The history of a run: who left when, who was dropped in which order, all figures and records.
@@ -456,7 +440,7 @@ static void play(const char *text, enum polling polling, struct history *h) {
 		h->drop_id[h->drops++] = p->id;
 	}
 	stage_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 static bool same(const struct history *a, const struct history *b) {
@@ -555,8 +539,6 @@ TEST(late_arrivals_keep_the_rate) {
 	ck_assert_ptr_eq(stage_take(&b, 5000), &pkts[2]);
 	ck_assert_uint_eq(pkts[1].arrival_ns, 2000);
 	ck_assert_uint_eq(pkts[2].arrival_ns, 3000);
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(bad_configs_are_refused) {
@@ -589,7 +571,6 @@ TEST(bad_configs_are_refused) {
 	ck_assert_int_lt(stage_open(&down, "{link: {rate: 0, queue: {fifo: {}}}}"), 0);
 	ck_assert_msg(
 		strstr(down.err.msg, "limit: a BDP needs a rate") != NULL, "%s", down.err.msg);
-	stage_close(&down);
 }
 
 // 10 Gbit/s x 20 ms = 25 MB = 16254 full-sized frames of 1538 B; the one on the wire is not queued.
@@ -601,8 +582,6 @@ TEST(default_queue_is_one_bdp) {
 	for (int i = 0; i < 16300; i++)
 		stage_put(&b, &pkts[i], 0);
 	ck_assert_uint_eq(16300 - b.drops.count, 16254 + 1);
-	stage_close(&b);
-	free(pkts);
 }
 
 // Three frames of 1000 ns at once wait 0, 1000 and 2000 ns. A peak is that of its window alone.
@@ -626,6 +605,4 @@ TEST(waits_are_counted_and_their_peak_is_the_windows) {
 	ck_assert_ptr_eq(stage_take(&b, 7000), &pkts[3]);
 	ck_assert_uint_eq(link_peak(b.st, STATS_INTERVAL)->sojourn_ns, 0);
 	ck_assert_uint_eq(link_peak(b.st, STATS_RUN)->sojourn_ns, 2000);
-	stage_close(&b);
-	free(pkts);
 }

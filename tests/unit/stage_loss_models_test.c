@@ -379,7 +379,6 @@ TEST(a_burst_is_lost_or_passes_as_one) {
 		b.drops = (struct pkt_list){0};
 		b.ops->pop(b.st, in[i].at_ns, &p, 1, &b.drops);
 	}
-	stage_close(&b);
 }
 
 // The same model with a burst as its unit: the rate of bursts is what it is for packets, and a

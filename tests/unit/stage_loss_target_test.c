@@ -50,7 +50,6 @@ TEST(the_byte_and_its_first_retransmissions) {
 	ck_assert(!lost(&b, 3, DATA(isn + 1 + 1990, 10)));
 	ck_assert(lost(&b, 3, DATA(isn + 1 + 2000, 1000)));
 	ck_assert(!lost(&b, 3, DATA(isn + 1 + 2000, 1000)));
-	stage_close(&b);
 }
 
 TEST(the_first_connection_only) {
@@ -63,7 +62,6 @@ TEST(the_first_connection_only) {
 	ck_assert(!lost(&b, 0, SYN(5000)));
 	ck_assert(!lost(&b, 0, DATA(10, 1)));
 	ck_assert(!lost(&b, 0, DATA(5001, 1)));
-	stage_close(&b);
 }
 
 TEST(a_connection_that_is_older) {
@@ -74,5 +72,4 @@ TEST(a_connection_that_is_older) {
 	ck_assert(!lost(&b, 0, DATA(10, 100)));
 	ck_assert(lost(&b, 0, DATA(110, 100)));
 	ck_assert(!lost(&b, 0, DATA(110, 100)));
-	stage_close(&b);
 }

@@ -17,7 +17,7 @@ static uint32_t lost(
 	}
 	uint32_t count = b.drops.count;
 	stage_close(&b);
-	free(pkts);
+	test_close(pkts);
 	return count;
 }
 
@@ -81,8 +81,6 @@ TEST(what_is_lost_does_not_depend_on_earlier_rates) {
 		stage_put(&b, &pkts[i], i);
 		NEED(b.drops.count - drops == (i < 1000 ? 0 : always[i]));
 	}
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(losses_are_told) {
@@ -118,8 +116,6 @@ TEST(losses_are_told) {
 		.stage = 2,
 	};
 	ck_assert_mem_eq(&record[1], &want, sizeof(want));
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(rate_changes_while_running) {
@@ -139,6 +135,4 @@ TEST(rate_changes_while_running) {
 	ck_assert_ptr_eq(stage_take(&b, 0), &pkts[0]);
 	ck_assert_ptr_null(stage_take(&b, 0)); // the next came at 1
 	ck_assert_uint_eq(b.ops->next_ns(b.st), 1);
-	stage_close(&b);
-	free(pkts);
 }

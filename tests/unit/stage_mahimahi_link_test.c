@@ -31,8 +31,6 @@ TEST(small_packets_share_an_opportunity_and_large_ones_wait) {
 	// Five opportunities up to then, all of them used up but the last.
 	ck_assert_uint_eq(
 		(uint64_t)(trace_link_totals(&b, 11 * MS).capacity / (8 * NS_PER_S)), 5 * 1500);
-	stage_close(&b);
-	free(pkts);
 }
 
 // What is unused when the queue is empty is lost; an arrival at the time of an opportunity is too
@@ -50,8 +48,6 @@ TEST(unused_opportunities_are_lost) {
 	ck_assert_ptr_eq(stage_take(&b, 4 * MS), &pkts[1]);
 	ck_assert_ptr_null(stage_take(&b, 5 * MS - 1));
 	ck_assert_ptr_eq(stage_take(&b, 5 * MS), &pkts[2]); // the next round
-	stage_close(&b);
-	free(pkts);
 }
 
 // Pushed together: the second comes at the time of the first opportunity, which has room for both.
@@ -66,7 +62,6 @@ TEST(burst_is_taken_at_its_packets_times) {
 	b.ops->pop(b.st, 2 * MS, pkts, 2, &b.drops);
 	ck_assert_uint_eq(p[0].arrival_ns, MS);
 	ck_assert_uint_eq(p[1].arrival_ns, 2 * MS);
-	stage_close(&b);
 }
 
 TEST(hold_ends_it_and_long_gaps_count_as_down) {
@@ -85,8 +80,6 @@ TEST(hold_ends_it_and_long_gaps_count_as_down) {
 	ck_assert_uint_eq(trace_link_totals(&b, 5000 * MS).down_ns, 4500 * MS);
 	ck_assert_uint_eq(
 		(uint64_t)(trace_link_totals(&b, 5000 * MS).capacity / (8 * NS_PER_S)), 3 * 1500);
-	stage_close(&b);
-	free(pkts);
 }
 
 // An idle link is at once a million years later, with the opportunities and outages of all the
@@ -102,7 +95,6 @@ TEST(idle_link_passes_over_rounds) {
 	ck_assert_uint_eq(t.down_ns, rounds * 2 * MS);
 	stage_put(&b, &p, rounds * 3 * MS + 1);
 	ck_assert_uint_eq(b.ops->next_ns(b.st), rounds * 3 * MS + MS);
-	stage_close(&b);
 }
 
 #define PKTS 5000
@@ -164,7 +156,7 @@ static void against_reference(uint64_t seed, bool poll) {
 	}
 	ck_assert_uint_gt(n, PKTS / 4);
 	stage_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 TEST(departures_are_those_of_bytes_counted_one_by_one) {
@@ -205,5 +197,4 @@ TEST(mistakes_have_a_line) {
 	b = (struct stage_bench){0};
 	ck_assert_int_lt(open_with(&b, "1\n", ", digest: 0"), 0);
 	ck_assert_ptr_nonnull(strstr(b.err.msg, "it is another file; leave digest out to use it"));
-	stage_close(&b);
 }

@@ -42,7 +42,7 @@ static void observe(const char *params, struct times *t) {
 			t->good[good++] = ns;
 	}
 	stage_close(&b);
-	free(pkts);
+	test_close(pkts);
 }
 
 static int order(const void *a, const void *b) {
@@ -127,5 +127,4 @@ TEST(outages_are_counted) {
 				 "distribution: geometric}}"),
 		0);
 	ck_assert_str_eq(b.err.msg, "slot: longer than the mean time in a state");
-	stage_close(&b);
 }

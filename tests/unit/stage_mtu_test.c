@@ -31,7 +31,6 @@ TEST(a_larger_packet_is_dropped_and_answered) {
 	ck_assert_uint_eq(reported, 1400);
 	ck_assert_uint_eq(b.copies.made.pkts, 1);
 	ck_assert_uint_eq(b.copies.made.bytes, 74);
-	stage_close(&b);
 }
 
 // Nor is a message about a message made.
@@ -51,5 +50,4 @@ TEST(a_black_hole_says_nothing) {
 	stage_put(&c, &message, 20);
 	ck_assert_uint_eq(c.drops.count, 1);
 	ck_assert_ptr_null(stage_take(&c, 20));
-	stage_close(&c);
 }

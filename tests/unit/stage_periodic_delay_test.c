@@ -23,7 +23,6 @@ TEST(each_part_of_the_period_has_its_delay) {
 	ck_assert_uint_eq(departure_ns(&b, 10 * MS), 30 * MS);
 	ck_assert_uint_eq(departure_ns(&b, 40 * MS), 60 * MS);
 	ck_assert_uint_eq(departure_ns(&b, 300 * MS + 29 * MS), 329 * MS);
-	stage_close(&b);
 }
 
 TEST(from_shifts_the_pattern) {
@@ -35,7 +34,6 @@ TEST(from_shifts_the_pattern) {
 	ck_assert_uint_eq(departure_ns(&b, 3 * MS), 7 * MS);
 	ck_assert_uint_eq(departure_ns(&b, 98 * MS - 1), 102 * MS - 1);
 	ck_assert_uint_eq(departure_ns(&b, 108 * MS), 108 * MS);
-	stage_close(&b);
 }
 
 // A packet each millisecond; the delay falls from 20 ms to 0 at 50 ms. The last one before it
@@ -55,8 +53,6 @@ TEST(where_a_delay_falls_packets_leave_together) {
 	}
 	ck_assert_uint_eq(together, 21);
 	ck_assert_uint_eq(pkts[70].arrival_ns, 70 * MS);
-	stage_close(&b);
-	free(pkts);
 }
 
 TEST(what_is_no_list_of_delays_is_refused) {

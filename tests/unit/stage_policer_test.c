@@ -67,7 +67,6 @@ TEST(colors_and_tokens_are_those_of_the_rfcs) {
 		b.drops = (struct pkt_list){.count = b.drops.count, .bytes = b.drops.bytes};
 	}
 	ck_assert_uint_eq(v.rows, 5 + 11 + 11 + 3 * 300);
-	stage_close(&b);
 }
 
 // 1 Gbit/s against 777 Mbit/s for a second: not a byte more than rate * time + burst, and less than
@@ -85,7 +84,6 @@ TEST(long_run_rate_is_exact) {
 	}
 	ck_assert_uint_le(bytes, 777000000 / 8 + 10000);
 	ck_assert_uint_gt(bytes, 777000000 / 8 + 10000 - 1500 - 1500);
-	stage_close(&b);
 }
 
 // A bucket of 1500 bytes, empty after the first packet.
@@ -152,7 +150,6 @@ TEST(rate_changes_while_running) {
 	ck_assert_double_eq(observed(&b, 0), 0);
 	stage_put(&b, &p[2], 2 * MS);
 	ck_assert_ptr_eq(b.drops.head, &p[2]);
-	stage_close(&b);
 }
 
 TEST(mistakes_are_refused) {

@@ -237,7 +237,7 @@ static uint64_t play(const struct stage_ops *ops, const char *key, const char *v
 	NEED(r.b.out_pkts > 0 || key[0] != '\0');
 	stage_close(&r.b);
 	free(r.in_ns);
-	free(r.pkts);
+	test_close(r.pkts);
 	return r.hash;
 }
 

@@ -35,8 +35,6 @@ TEST(steps_change_rate_and_delay_and_loop) {
 	struct stats_totals t = trace_link_totals(&b, 3 * 11500 * US);
 	ck_assert_uint_eq(t.down_ns, 3 * 4 * MS);
 	ck_assert_uint_eq((uint64_t)(t.capacity / NS_PER_S), 3 * (28000 + 16000));
-	stage_close(&b);
-	free(pkts);
 }
 
 // At the end the last line stays.
@@ -46,7 +44,6 @@ TEST(hold_keeps_the_last_step) {
 	open_link(&b, "1ms,0,8Mbit,0,0\n1ms,0,1Mbit,0,0\n", ", end: hold");
 	ck_assert_uint_eq((uint64_t)(trace_link_totals(&b, 1001 * MS).capacity / NS_PER_S),
 		8000 + 1000 * 1000);
-	stage_close(&b);
 }
 
 TEST(packets_never_overtake_when_the_delay_falls) {
@@ -62,8 +59,6 @@ TEST(packets_never_overtake_when_the_delay_falls) {
 	ck_assert_ptr_null(stage_take(&b, 12 * MS - 1));
 	ck_assert_ptr_eq(stage_take(&b, 12 * MS), &pkts[1]);
 	ck_assert_ptr_eq(stage_take(&b, 12 * MS), &pkts[2]); // 4 ms, but for the two before it
-	stage_close(&b);
-	free(pkts);
 }
 
 // Virtual time asks for what leaves until 11 ms before a packet of 1.5 ms comes. The step of 2 ms
@@ -79,8 +74,6 @@ TEST(taken_ahead_by_the_least_delay) {
 	stage_put(&b, &pkts[1], 1500 * US);
 	ck_assert_ptr_null(stage_take(&b, 13 * MS - 1));
 	ck_assert_ptr_eq(stage_take(&b, 13 * MS), &pkts[1]);
-	stage_close(&b);
-	free(pkts);
 }
 
 // A limit of 2 in the first step, 3 in the second; the frame on the wire is not in the queue.
@@ -99,8 +92,6 @@ TEST(limit_is_of_the_step) {
 	// The frame that leaves at 1 ms has made room for one that comes at that time.
 	stage_put(&b, &pkts[0], MS);
 	ck_assert_uint_eq(b.drops.count, 4);
-	stage_close(&b);
-	free(pkts);
 }
 
 // 10 % and none, in turn: 1000 packets a step over 100 steps; five standard deviations are 335 of
@@ -121,8 +112,6 @@ TEST(loss_is_of_the_step) {
 	ck_assert(b.ops->needs->random(b.st));
 	ck_assert_uint_ge(lost, 5000 - 335);
 	ck_assert_uint_le(lost, 5000 + 335);
-	stage_close(&b);
-	free(pkts);
 }
 
 // The same rates by hand on a constant link: bit for bit the same departures, whether polled or
@@ -172,10 +161,6 @@ TEST(departures_are_those_of_a_link_that_is_changed) {
 	struct stats_totals x = trace_link_totals(&b, t_ns), y = trace_link_totals(&plain, t_ns);
 	ck_assert(
 		x.capacity == y.capacity && x.down_ns == y.down_ns && x.sojourn_ns == y.sojourn_ns);
-	stage_close(&b);
-	stage_close(&plain);
-	free(a);
-	free(c);
 }
 
 TEST(idle_link_passes_over_rounds) {
@@ -190,7 +175,6 @@ TEST(idle_link_passes_over_rounds) {
 		stats_run(b.ops->figures->read(b.st, rounds * 3 * MS), rounds * 3 * MS);
 	ck_assert_uint_eq(run->rate_min_bps, 0);
 	ck_assert_uint_eq(run->rate_max_bps, 8000000);
-	stage_close(&b);
 }
 
 // Columns by name, in any order and unit, with units in the file or not; what is left out is 0.
@@ -218,8 +202,6 @@ TEST(columns_have_names_and_units) {
 	}
 	struct stats_totals t = trace_link_totals(&b, 4 * MS);
 	ck_assert_uint_eq((uint64_t)(t.capacity / NS_PER_S), 8 * 1500 + 4 * 2500);
-	stage_close(&b);
-	free(pkts);
 }
 
 // A trace of 1 us steps, and what a packet meets on it by its definition. Rates are whole bits per
@@ -296,7 +278,7 @@ TEST(each_microsecond_has_its_own_rate_delay_and_loss) {
 	stage_close(&b);
 	free(text);
 	free(in_ns);
-	free(pkts);
+	test_close(pkts);
 	free(f);
 }
 

@@ -51,7 +51,6 @@ TEST(waits_have_their_mean_and_are_of_two_kinds) {
 	ck_assert_double_eq_tol((double)none / WAITS, 13.0 / 14 * exp(-1), 0.0053);
 	ck_assert_double_eq_tol((double)lengthy / WAITS, 1.0 / 14, 0.0030);
 	ck_assert_uint_lt(whole, 20);
-	stage_close(&b);
 }
 
 TEST(a_small_jitter_has_short_waits_alone) {
@@ -70,7 +69,6 @@ TEST(a_small_jitter_has_short_waits_alone) {
 	stage_live(&b, "jitter", "0ms", 0);
 	for (uint64_t i = WAITS; i < WAITS + 100; i++)
 		NEED(wait_ns(&b, i * 2 * NS_PER_S) == 0);
-	stage_close(&b);
 }
 
 // A packet each millisecond: none overtakes, none leaves early, and all behind one that waits long
@@ -96,6 +94,4 @@ TEST(those_behind_a_long_wait_leave_with_it) {
 		last_ns = pkts[i].arrival_ns;
 	}
 	ck_assert_uint_gt(most, 40);
-	stage_close(&b);
-	free(pkts);
 }

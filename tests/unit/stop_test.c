@@ -1,29 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/run/stop.h"
 
-#include "test.h"
+#include "test_config.h"
 
 #include <math.h>
 #include <string.h>
 
-static struct config *config;
 static struct stop stop;
 static struct err err;
 
 static int open_stop(const char *text, uint64_t warmup_ns) {
 	err.msg[0] = '\0';
-	config = config_parse("test", text, strlen(text), &err);
-	ck_assert_msg(config != NULL, "%s", err.msg);
-	return stop_init(&stop, config_root(config), warmup_ns, &err);
+	return stop_init(&stop, config_root(test_config("test", text, &err)), warmup_ns, &err);
 }
 
 TEST(without_a_rule_there_is_no_tick) {
 	ck_assert_int_eq(open_stop("{seed: 1}", 0), 0);
 	ck_assert_uint_eq(stop.next_ns, NEVER_NS);
-	config_free(config);
 	ck_assert_int_eq(open_stop("{stop: {metric: none, over: 1s}}", 0), 0);
 	ck_assert_uint_eq(stop.next_ns, NEVER_NS);
-	config_free(config);
 }
 
 TEST(the_papers_rule_is_the_default) {
@@ -34,7 +29,6 @@ TEST(the_papers_rule_is_the_default) {
 	ck_assert_uint_eq(stop.over_ns, 1200 * NS_PER_S);
 	ck_assert_uint_eq(stop.next_ns, 360 * NS_PER_S);
 	ck_assert(isnan(stop.moved));
-	config_free(config);
 }
 
 // Gives every metric the value m over a time of 1.
@@ -61,7 +55,6 @@ TEST(ticks_are_exact_where_over_is_no_multiple) {
 		else
 			ck_assert(stop.moved == 1048575); // 2^20 times what it was
 	}
-	config_free(config);
 }
 
 // Gives M(k) until the rule ends the run or k is 1000; returns k.
@@ -73,7 +66,6 @@ static int settles_at(const char *text, double (*m)(int k)) {
 		ck_assert_uint_ne(stop.next_ns, NEVER_NS);
 	ck_assert(stop.settled == (k < 1000));
 	ck_assert(stop.settled == (stop.next_ns == NEVER_NS));
-	config_free(config);
 	return k;
 }
 
@@ -121,7 +113,6 @@ TEST(all_metrics_of_a_list_settle) {
 		settled = stop_put(&stop, sum);
 	}
 	ck_assert_int_eq(k, 51); // the first jfi of 2 with a 2 before it
-	config_free(config);
 }
 
 // Sums of what is 1 and 3 in turn, over a time of 1 each: the mean is 2, and batches of 1 have a
@@ -147,7 +138,6 @@ TEST(confidence_by_hand) {
 	ck_assert_int_eq(k, 41);
 	ck_assert(stop.half_width == 0);
 	ck_assert(isnan(stop.moved));
-	config_free(config);
 }
 
 TEST(bad_rules_are_one_sentence) {
@@ -182,6 +172,5 @@ TEST(bad_rules_are_one_sentence) {
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ck_assert_int_lt(open_stop(bad[i].text, 0), 0);
 		ck_assert_str_eq(err.msg, bad[i].sentence);
-		config_free(config);
 	}
 }

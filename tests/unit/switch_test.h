@@ -4,7 +4,7 @@
 #include "common/base/rng.h"
 #include "switch/path/path.h"
 #include "switch/serialiser/stats.h"
-#include "test.h"
+#include "test_config.h"
 
 #include <string.h>
 
@@ -18,6 +18,28 @@
 		if (!(cond))                                                                       \
 			ck_abort_msg("%s", #cond);                                                 \
 	} while (0)
+
+static inline void test_free_paths(void *paths) {
+	paths_fini(paths);
+	free(paths);
+}
+
+static inline struct paths *test_paths(void) {
+	struct paths *paths = calloc(1, sizeof(*paths));
+
+	test_closes(test_free_paths, paths);
+	return paths;
+}
+
+// Memory for the state of a discipline or stage, which fini closes; NULL: nothing does.
+static inline void *test_state(size_t size, void (*fini)(void *state)) {
+	void *state = calloc(1, size);
+
+	test_closes(free, state);
+	if (fini != NULL)
+		test_closes(fini, state);
+	return state;
+}
 
 // One discipline by itself. Params as in a config: "{limit: 10pkt}".
 struct aqm_bench {
@@ -33,18 +55,16 @@ static inline int aqm_open(
 	struct aqm_bench *b, const char *name, const char *params, const struct aqm_env *env) {
 	*b = (struct aqm_bench){.ops = aqm_find(name)};
 	ck_assert_ptr_nonnull(b->ops);
-	b->config = config_parse("test", params, strlen(params), &b->err);
-	ck_assert_msg(b->config != NULL, "%s", b->err.msg);
-	b->q = calloc(1, b->ops->state_size);
+	b->config = test_config("test", params, &b->err);
+	b->q = test_state(b->ops->state_size, b->ops->fini);
 	int rc = config_params(config_root(b->config), name, b->ops->params, NULL, b->q, &b->err);
 	return rc < 0 ? rc : b->ops->init(b->q, env, &b->err);
 }
 
+// Closes it before the test's end.
 static inline void aqm_close(struct aqm_bench *b) {
-	if (b->ops->fini != NULL)
-		b->ops->fini(b->q);
-	free(b->q);
-	config_free(b->config);
+	test_close(b->q);
+	test_close(b->config);
 }
 
 // in == out + drops + inside, in packets and bytes.
@@ -95,7 +115,7 @@ struct stage_bench {
 	struct stage_made {
 		struct stage_made *next;
 		struct pkt pkt;
-	} * made;
+	} * made; // an empty one, then those that it made
 	uint32_t copies_max; // 0: no limit
 };
 
@@ -110,9 +130,17 @@ static inline struct pkt *stage_make(void *ctx, const struct pkt *p) {
 		return NULL;
 	}
 	ck_assert_ptr_nonnull(m);
-	*m = (struct stage_made){.next = b->made, .pkt = *p};
-	b->made = m;
+	m->pkt = *p;
+	m->next = b->made->next;
+	b->made->next = m;
 	return &m->pkt;
+}
+
+static inline void stage_free_made(void *made) {
+	for (struct stage_made *m = made, *next; m != NULL; m = next) {
+		next = m->next;
+		free(m);
+	}
 }
 
 // b->env may be filled before; what is missing gets a default.
@@ -129,29 +157,25 @@ static inline int stage_open(struct stage_bench *b, const char *text) {
 	b->env.copies = &b->copies;
 	b->env.copy_bit = COPY_BIT;
 	b->env.max_pkts = b->env.max_pkts > 0 ? b->env.max_pkts : 1u << 24;
-	b->config = config_parse("test", text, strlen(text), &b->err);
-	ck_assert_msg(b->config != NULL, "%s", b->err.msg);
+	b->config = test_config("test", text, &b->err);
+	b->made = calloc(1, sizeof(*b->made));
+	test_closes(stage_free_made, b->made);
 	ck_assert_int_eq(
 		config_plugin(config_root(b->config), "stage", &name, &params, &b->err), 0);
 	b->ops = stage_find(name);
 	ck_assert_ptr_nonnull(b->ops);
-	b->st = calloc(1, b->ops->state_size);
+	b->st = test_state(b->ops->state_size, b->ops->fini);
 	int rc = config_params(params, name, b->ops->params, stage_also(b->ops), b->st, &b->err);
 	if (rc == 0 && b->ops->config != NULL && b->ops->config->configure != NULL)
 		rc = b->ops->config->configure(b->st, params, &b->err);
 	return rc == 0 ? b->ops->init(b->st, &b->env, &b->err) : rc;
 }
 
+// Closes it before the test's end.
 static inline void stage_close(struct stage_bench *b) {
-	for (struct stage_made *m = b->made, *next; m != NULL; m = next) {
-		next = m->next;
-		free(m);
-	}
-	b->made = NULL;
-	if (b->ops->fini != NULL)
-		b->ops->fini(b->st);
-	free(b->st);
-	config_free(b->config);
+	test_close(b->made);
+	test_close(b->st);
+	test_close(b->config);
 }
 
 static inline void stage_live(
@@ -242,11 +266,12 @@ static inline bool same_totals(const struct stats_totals *x, const struct stats_
 		&& memcmp(&x->wire_bits, &y->wire_bits, 8) == 0;
 }
 
-// n packets of one size with ids 0, 1, ...
+// n packets of one size with ids 0, 1, ... that live until the test's end or test_close.
 static inline struct pkt *pkts_new(uint32_t n, uint16_t size_bytes) {
 	struct pkt *p = calloc(n, sizeof(*p));
 
 	ck_assert_ptr_nonnull(p);
+	test_closes(free, p);
 	for (uint32_t i = 0; i < n; i++) {
 		p[i].id = i;
 		p[i].size_bytes = size_bytes;

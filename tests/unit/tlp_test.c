@@ -16,7 +16,6 @@ TEST(fires_two_srtt_after_the_last_new_data) {
 	link_run(l, 60 * MS);
 	SENT(l, 4, 4, 60 * MS); // new data, above the window
 	ck_assert_double_eq(f->cwnd_segs, 4);
-	link_close(l);
 }
 
 TEST(progress_moves_it) {
@@ -27,7 +26,6 @@ TEST(progress_moves_it) {
 	ck_assert_uint_eq(l->data_count, 6);
 	link_run(l, 80 * MS);
 	ck_assert_uint_eq(l->data_count, 7);
-	link_close(l);
 }
 
 TEST(sends_the_last_segment_again_where_nothing_new_may_go) {
@@ -38,7 +36,6 @@ TEST(sends_the_last_segment_again_where_nothing_new_may_go) {
 	SENT(l, 4, 3, 60 * MS);
 	ck_assert_uint_eq(flow_inflight(f), 4); // a probe adds none: the original still counts
 	ck_assert_uint_eq(f->count.retransmits, 1);
-	link_close(l);
 }
 
 // Section 7.3: one probe, then the timeout, counted from the probe.
@@ -50,7 +47,6 @@ TEST(timeout_follows_one_unanswered_probe) {
 	link_run(l, 260 * MS);
 	SENT(l, 5, 0, 260 * MS);
 	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
-	link_close(l);
 }
 
 // Section 7.2: a lone segment allows for a delayed ACK, but the probe never comes later than the
@@ -67,7 +63,6 @@ TEST(probe_of_a_lone_segment_comes_no_later_than_the_timeout) {
 	ck_assert_uint_eq(f->count.timeouts, 0);
 	link_run(l, 420 * MS);
 	ck_assert_uint_eq(f->count.timeouts, 1);
-	link_close(l);
 }
 
 TEST(lone_segment_allows_for_a_delayed_ack) {
@@ -77,7 +72,6 @@ TEST(lone_segment_allows_for_a_delayed_ack) {
 	ck_assert_uint_eq(l->data_count, 1);
 	link_run(l, 260 * MS);
 	ck_assert_uint_eq(l->data_count, 2);
-	link_close(l);
 }
 
 TEST(no_probe_while_something_is_sacked) {
@@ -88,7 +82,6 @@ TEST(no_probe_while_something_is_sacked) {
 	link_run(l, 60 * MS);
 	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_RECOVERY);
 	ck_assert_int_eq(link_flow(l)->rtx_kind, RTX_RTO);
-	link_close(l);
 }
 
 TEST(no_probe_where_it_is_off_or_without_sack) {
@@ -113,7 +106,6 @@ TEST(no_probe_before_the_pacers_next_turn) {
 	ck_assert_uint_eq(l->data_count, 4);
 	for (uint64_t i = 0; i < 4; i++)
 		SENT(l, i, i, 20 * MS + i * 50 * MS);
-	link_close(l);
 }
 
 // It takes the gap of any other segment.
@@ -128,7 +120,6 @@ TEST(probe_is_paced) {
 	link_run(l, 230 * MS);
 	ck_assert_uint_eq(l->data_count, 4);
 	SENT(l, 3, 3, 210 * MS);
-	link_close(l);
 }
 
 // The timer fires when it was first armed for, and looks whether the deadline has moved. After a
@@ -151,7 +142,6 @@ TEST(no_probe_before_the_pacers_late_turn) {
 	ck_assert_uint_eq(f->tlp_end, 0);
 	ck_assert_uint_eq(l->data_count, n + 4); // the last millisecond's
 	SENT(l, n, n, due_ns);
-	link_close(l);
 }
 
 // The probe repaired the loss of the last segment: nobody else noticed, the window pays once.
@@ -169,7 +159,6 @@ TEST(repaired_loss_costs_one_reduction) {
 	hand_ack_at(l, f->nxt, 100 * MS);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
-	link_close(l);
 }
 
 // The probe has repaired the loss before the episode begins, so that the episode sends nothing
@@ -190,7 +179,6 @@ TEST(reduction_for_a_repaired_loss_stays) {
 	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
 	ck_assert_double_eq(cc_find("newreno")->ssthresh(f->cc_state, NULL), before / 2);
 	ck_assert_double_lt(f->out.cwnd_segs, before);
-	link_close(l);
 }
 
 // What comes between the probe's ACK and the next one: an ACK from before it that was overtaken on
@@ -228,7 +216,6 @@ TEST(superfluous_probe_costs_nothing) {
 	hand_ack_at(l, f->nxt, 82 * MS);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	ck_assert_uint_eq(f->count.spurious, 1);
-	link_close(l);
 }
 
 TEST(probe_with_new_data_costs_nothing) {
@@ -239,7 +226,6 @@ TEST(probe_with_new_data_costs_nothing) {
 	hand_ack_at(l, 5, 80 * MS);
 	hand_ack_at(l, f->nxt, 100 * MS);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
-	link_close(l);
 }
 
 // The tail is lost: the probe's SACK lets RACK find the rest, without a timeout.
@@ -297,7 +283,6 @@ TEST(probed_segment_has_no_round_trip_after_an_undo) {
 	ck_assert_uint_eq(f->una, 10);
 	ck_assert_uint_eq(f->count.rtt_samples, samples);
 	ck_assert_uint_eq(f->rtt.min_ns, 20 * MS);
-	link_close(l);
 }
 
 static struct cc_loss heard;

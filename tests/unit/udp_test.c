@@ -112,7 +112,6 @@ TEST(the_rate_is_exact) {
 	}
 	ck_assert_uint_eq(n, 60ull * 7000000 / 9600 + 1); // the one at 60 s too
 	ck_assert_uint_eq(link_flow(l)->count.sent_segs, n);
-	link_close(l);
 }
 
 static double exponential_cdf(double x, const void *mean) {
@@ -135,7 +134,6 @@ TEST(exponential_gaps_are_a_poisson_process) {
 	ck_assert_double_gt(ks_test(gap_ns, n, exponential_cdf, exponential_cdf, &mean), P_LEAST);
 	// Poisson: the count's deviation is the root of its mean.
 	ck_assert_double_gt(normal_p(((double)l->data_count - 12500) / sqrt(12500)), P_LEAST);
-	link_close(l);
 }
 
 // Nothing slows it down, and the sender knows what arrived, at the latest a report's interval and
@@ -154,7 +152,6 @@ TEST(loss_is_reported_and_ignored) {
 	ck_assert_uint_le(f->count.lost_segs, l->died);
 	ck_assert_uint_ge(f->count.lost_segs + 15, l->died);
 	ck_assert_uint_le(l->rx.received.acks, 10 * S / UDP_REPORT_NS);
-	link_close(l);
 }
 
 // A report that a later one has overtaken changes nothing, and late datagrams take no loss back.
@@ -172,7 +169,6 @@ TEST(reports_may_come_in_any_order) {
 	ck_assert_uint_eq(f->count.acked_bytes, 45 * 1200);
 	ck_assert_uint_eq(f->count.lost_segs, 10);
 	ck_assert_uint_eq(flow_inflight(f), f->nxt - 50);
-	link_close(l);
 }
 
 TEST(it_stops) {
@@ -185,7 +181,6 @@ TEST(it_stops) {
 	ck_assert_uint_eq(l->tx.done, 1);
 	ck_assert_uint_eq(l->tx.open, 0);
 	ck_assert_uint_eq(link_flow(l)->count.acked_bytes, 900 * 1200);
-	link_close(l);
 }
 
 // A live loop that stood still sends what it missed at once, and the rate is what it was; after a
@@ -204,5 +199,4 @@ TEST(a_late_loop_keeps_the_rate) {
 	ck_assert_uint_le(l->data_count, 253);
 	ck_assert_uint_ge(l->data_count, 251);
 	l->now_ns = 1250 * MS;
-	link_close(l);
 }

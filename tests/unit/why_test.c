@@ -26,13 +26,11 @@ struct world {
 
 // `flows` may be missing: then no path is known to be a group's.
 static struct world open_world(const char *text) {
-	struct world w = {
-		.ps = calloc(1, sizeof(*w.ps)), .pkts = pkts_new(PKTS, FRAME), .ecn = ECN_ECT0};
+	struct world w = {.ps = test_paths(), .pkts = pkts_new(PKTS, FRAME), .ecn = ECN_ECT0};
 	struct paths_env env = {.run_seed = 1, .mtu_bytes = MTU};
 	struct config_node *flows;
 
-	w.config = config_parse("x.yaml", text, strlen(text), &w.err);
-	ck_assert_msg(w.config != NULL, "%s", w.err.msg);
+	w.config = test_config("x.yaml", text, &w.err);
 	flows = config_get(config_root(w.config), "flows");
 	if (flows != NULL) {
 		ck_assert_msg(flows_read(&w.flows, flows, &w.err) == 0, "%s", w.err.msg);
@@ -45,13 +43,6 @@ static struct world open_world(const char *text) {
 		paths_init(w.ps, config_get(config_root(w.config), "paths"), &env, &w.err) == 0,
 		"%s", w.err.msg);
 	return w;
-}
-
-static void close_world(struct world *w) {
-	paths_fini(w->ps);
-	free(w->ps);
-	free(w->pkts);
-	config_free(w->config);
 }
 
 // n packets, the first at from_ns; each of them enters `path` every_ns after the one before.
@@ -103,7 +94,6 @@ TEST(nothing_came) {
 	struct world w = open_world("paths: {forward: [" WIDE "]}");
 
 	expect(&w, NS_PER_S, "\"forward: no standing queue: no packet came\"");
-	close_world(&w);
 }
 
 // Four SYNs were lost before the link, and "no packet came".
@@ -117,7 +107,6 @@ TEST(all_was_lost_before_the_link) {
 	// What was lost before the measurement is no part of it.
 	paths_measure(w.ps, NS_PER_S);
 	expect(&w, 2 * NS_PER_S, "\"forward: no standing queue: no packet came\"");
-	close_world(&w);
 }
 
 // A packet on its way is in nobody's statistics yet, but the stages are asked after they were
@@ -127,7 +116,6 @@ TEST(stages_are_served_first) {
 
 	busy(&w, "forward", 1);
 	expect(&w, 10 * MS, "\"forward: no standing queue: the senders offered 10 % of the link\"");
-	close_world(&w);
 }
 
 TEST(what_was_before_the_measurement_does_not_count) {
@@ -141,7 +129,6 @@ TEST(what_was_before_the_measurement_does_not_count) {
 	expect(&w, 4 * NS_PER_S,
 		"\"forward: no standing queue: its own queue dropped 8.33 % of its packets and "
 		"marked 0 %, and holds at most 10 packets\"");
-	close_world(&w);
 }
 
 // 950 ms of a second are use enough; 949 are not.
@@ -153,7 +140,6 @@ TEST(a_link_in_use_for_95_percent_has_a_queue) {
 		"\"forward: no standing queue: the senders offered 94.9 % of the link\"");
 	offer(&w, "forward", 1, 949 * MS, 0);
 	expect(&w, NS_PER_S, "");
-	close_world(&w);
 }
 
 // Of 12 packets at once one goes to the wire, 10 wait for 1 to 10 ms, 55 ms in all, and one is
@@ -168,12 +154,10 @@ TEST(drops_with_one_packet_waiting_are_a_queue) {
 	expect(&w, 56 * MS,
 		"\"forward: no standing queue: its own queue dropped 8.33 % of its packets and "
 		"marked 0 %, and holds at most 10 packets\"");
-	close_world(&w);
 
 	w = open_world("paths: {forward: [" WIDE "]}");
 	offer(&w, "forward", 11, 0, 0);
 	expect(&w, 55 * MS, "\"forward: no standing queue: the senders offered 20 % of the link\"");
-	close_world(&w);
 }
 
 // The third and fourth of four packets find more than one packet in the queue. They wait 2 and 3
@@ -187,7 +171,6 @@ TEST(marks_count_as_drops_do) {
 	expect(&w, 7 * MS,
 		"\"forward: no standing queue: its own queue dropped 0 % of its packets and marked "
 		"50 %, and holds at most 20000 B\"");
-	close_world(&w);
 }
 
 TEST(all_packets_lost_are_100_percent) {
@@ -197,7 +180,6 @@ TEST(all_packets_lost_are_100_percent) {
 	expect(&w, NS_PER_S,
 		"\"forward: no standing queue: the senders offered 10 % of the link; other stages "
 		"dropped 100 % of the path's packets (loss)\"");
-	close_world(&w);
 }
 
 // The first link of the path is in use for 90 % of the second, which says nothing, then for 90.2 %.
@@ -214,7 +196,6 @@ TEST(another_link_is_the_bottleneck_above_90_percent) {
 		"\"forward: no standing queue: the senders offered 90.2 % of the link\","
 		"\"forward.link2: no standing queue: the senders offered 45.1 % of the link; the "
 		"bottleneck is elsewhere: forward.link was 90.2 % used\"");
-	close_world(&w);
 }
 
 // Edges have no figures of their own in the summary: of two edges the busier one counts. All
@@ -227,7 +208,6 @@ TEST(edges_may_be_the_bottleneck) {
 	expect(&w, NS_PER_S,
 		"\"forward: no standing queue: the senders offered 50 % of the link; the "
 		"bottleneck is elsewhere: forward.edges was 100 % used\"");
-	close_world(&w);
 }
 
 #define HOPS                                                                                       \
@@ -268,7 +248,6 @@ TEST(the_bottleneck_may_be_in_another_path_of_the_route) {
 		busy(&w, "back", cases[i].back);
 		busy(&w, "aside", 1000);
 		expect(&w, NS_PER_S, cases[i].want);
-		close_world(&w);
 	}
 }
 
@@ -283,7 +262,6 @@ TEST(the_bottleneck_may_be_before_the_link) {
 		"\"hop2: no standing queue: the senders offered 40 % of the link; the bottleneck "
 		"is elsewhere: hop1.link was 100 % used\","
 		"\"aside: no standing queue: no packet came\"");
-	close_world(&w);
 }
 
 // Without groups the name says it. With groups: `both` carries the data of one and the ACKs of the
@@ -296,7 +274,6 @@ TEST(paths_of_acks_alone_are_not_asked) {
 	expect(&w, MS,
 		"\"forward: no standing queue: no packet came\","
 		"\"aside: no standing queue: no packet came\"");
-	close_world(&w);
 
 	w = open_world("paths: {both: [" WIDE "], back: [" WIDE "], reverse: [" WIDE "], "
 		       "aside: [" WIDE "]}\n"
@@ -307,7 +284,6 @@ TEST(paths_of_acks_alone_are_not_asked) {
 		"\"both: no standing queue: no packet came\","
 		"\"reverse: no standing queue: no packet came\","
 		"\"aside: no standing queue: no packet came\"");
-	close_world(&w);
 }
 
 // Of 100 packets the loss stage drops 25. Of the other 75 the policer has tokens for 60, whose IP
@@ -320,7 +296,6 @@ TEST(drops_of_other_stages_are_named) {
 	expect(&w, NS_PER_S,
 		"\"forward: no standing queue: the senders offered 5 % of the link; other stages "
 		"dropped 40 % of the path's packets (loss, policed)\"");
-	close_world(&w);
 }
 
 // Of 8 packets at once one is on the edge and one waits for it. The others are dropped with the
@@ -334,7 +309,6 @@ TEST(drops_of_edges_are_named) {
 	expect(&w, NS_PER_S,
 		"\"forward: no standing queue: the senders offered 0.1 % of the link; other stages "
 		"dropped 75 % of the path's packets (queue_full)\"");
-	close_world(&w);
 }
 
 // Two links: what one of them drops is said at that one, and does not count as another stage's at
@@ -349,7 +323,6 @@ TEST(drops_of_another_link_are_its_own) {
 		"marked 0 %, and holds at most 1 packet\","
 		"\"forward.link2: no standing queue: the senders offered 0.1 % of the link; other "
 		"stages dropped 12.5 % of the path's packets (loss)\"");
-	close_world(&w);
 }
 
 // The same if its discipline drops them, which is another reason than a full queue: the third and
@@ -364,5 +337,4 @@ TEST(drops_of_another_discipline_are_its_own) {
 		"\"forward: no standing queue: its own queue dropped 50 % of its packets and "
 		"marked 0 %, and holds at most 9 packets\","
 		"\"forward.link2: no standing queue: the senders offered 0.1 % of the link\"");
-	close_world(&w);
 }

@@ -64,7 +64,6 @@ TEST(every_arrival_is_carried) {
 	ck_assert_uint_eq(acked, bytes);
 	ck_assert_uint_eq(l->tx.open, 0);
 	ck_assert_uint_eq(l->rx.count.rx_bad + l->tx.count.rx_bad, 0);
-	link_close(l);
 }
 
 // A lossy network with reordering: packets of old connections meet new ones on the same flow, and
@@ -83,7 +82,6 @@ TEST(old_packets_do_not_harm_the_next_connection) {
 	ck_assert_uint_eq(l->rx.received.bytes, bytes);
 	ck_assert_uint_gt(l->rx.count.rx_bad, 0);
 	ck_assert_uint_gt(l->tx.count.rx_bad, 0);
-	link_close(l);
 }
 
 // One flow for all: transfers wait in the order of their arrival, and their completion counts from
@@ -106,7 +104,6 @@ TEST(arrivals_wait_for_a_free_flow) {
 	ck_assert_uint_gt(counted(l)->completion.max, 200 * MS);
 	for (uint32_t i = 1; i < n.count; i++)
 		ck_assert_uint_ge(n.start_ns[i], n.start_ns[i - 1]);
-	link_close(l);
 }
 
 // A live host, whose loop comes round when it can and whose clock starts anywhere, is offered the
@@ -172,7 +169,6 @@ TEST(lcores_share_the_schedule) {
 			ck_assert_uint_eq(many.bytes[i], one.bytes[i]);
 		}
 	}
-	link_close(l);
 }
 
 // A peer that answers no SYN: the connection fails, its flow takes the next arrival.
@@ -188,7 +184,6 @@ TEST(a_failed_connection_frees_its_flow) {
 	ck_assert_uint_gt(counted(l)->finished, 1);
 	ck_assert_uint_eq(counted(l)->begun, counted(l)->finished + 1);
 	ck_assert_uint_eq(l->tx.failed, 0);
-	link_close(l);
 }
 
 // Fixed times and a path of 10 ms each way: a response of one segment takes the service time and a
@@ -206,7 +201,6 @@ TEST(requests_follow_responses) {
 	ck_assert_uint_eq(l->syn_count, 1);
 	ck_assert_uint_eq(l->tx.done, 1); // closed at the stop
 	ck_assert_uint_eq(l->rx.receiver[0].rcv_nxt, 18 * 100);
-	link_close(l);
 }
 
 // Sizes that are no whole segments, on one connection: each byte arrives once, whatever is lost,
@@ -265,7 +259,6 @@ TEST(short_segments_in_flight_are_sacked_and_sent_again) {
 	ck_assert_uint_eq(f->count.acked_bytes, f->total_bytes);
 	ck_assert_uint_eq(f->total_bytes % 2000, 0);
 	ck_assert_uint_eq(counted(l)->finished, f->total_bytes / 2000);
-	link_close(l);
 }
 
 // A transfer on a connection of its own takes a round trip more, for the handshake.
@@ -281,7 +274,6 @@ TEST(closed_loops_pause) {
 	ck_assert_uint_eq(counted(l)->completion.sum, 7 * 40 * MS);
 	ck_assert_uint_eq(l->syn_count, 7);
 	ck_assert_uint_eq(l->rx.received.bytes, 700);
-	link_close(l);
 }
 
 TEST(bulk_flows_come_and_go) {
@@ -298,7 +290,6 @@ TEST(bulk_flows_come_and_go) {
 	// Data for 100 ms less the handshake: four round trips and the first window, of 4 segments.
 	ck_assert_uint_ge(l->rx.received.bytes, 3 * 4 * 4 * 1448);
 	ck_assert_uint_le(l->rx.received.bytes, 3 * 5 * 4 * 1448);
-	link_close(l);
 }
 
 // Loss does not change what is asked for, only when: sizes and pauses are those of a network
