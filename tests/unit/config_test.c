@@ -498,7 +498,6 @@ TEST(a_key_that_nobody_reads_is_an_error) {
 	config_skip(config_get(config_root(c), "live"));
 	config_skip(config_get(config_root(c), "nothing"));
 	ck_assert_int_eq(config_unused(c, &err), 0);
-	config_free(c);
 }
 
 TEST(a_missing_section_is_made) {
@@ -593,7 +592,6 @@ TEST(any_text_survives_printing) {
 		}
 		check_same_after_print(c);
 		free(text);
-		config_free(back);
 	}
 }
 

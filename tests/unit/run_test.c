@@ -530,6 +530,7 @@ TEST(a_folder_with_a_run_is_refused) {
 static void run_once(const char *program, const char *dir) {
 	ck_assert_int_eq(load(program, dir, true), 0);
 	ck_assert_msg(run_create(&run, &opt, false, &err) == 0, "%s", err.msg);
+	run_free(&run);
 }
 
 // The live programs share a folder: each takes away what is its own, with a suffix or without, and
