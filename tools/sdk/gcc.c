@@ -201,11 +201,11 @@ static double slope(const struct detector *d) {
 
 static void end_group(struct detector *d, const struct config *cfg) {
 	double sent_ms = d->now.sent - d->before.sent;
-	double came_ms = d->now.arrival - d->before.arrival;
+	double arrived_ms = d->now.arrival - d->before.arrival;
 	uint32_t place = d->groups % WINDOW;
 
 	d->groups++;
-	d->delay += came_ms - sent_ms;
+	d->delay += arrived_ms - sent_ms;
 	d->smooth = 0.9 * d->smooth + 0.1 * d->delay;
 	d->arrivals[place] = d->now.arrival;
 	d->delays[place] = d->smooth;
@@ -216,8 +216,8 @@ static void end_group(struct detector *d, const struct config *cfg) {
 // A packet that was sent and has arrived at these times, in ms.
 static void measure(struct detector *d, const struct config *cfg, double sent, double arrival) {
 	struct group *now = &d->now;
-	double came_ms = arrival - now->arrival, delay_ms = came_ms - (sent - now->sent);
-	bool burst = delay_ms < 0 && came_ms <= 5 && arrival - now->first_arrival < 100;
+	double arrived_ms = arrival - now->arrival, delay_ms = arrived_ms - (sent - now->sent);
+	bool burst = delay_ms < 0 && arrived_ms <= 5 && arrival - now->first_arrival < 100;
 
 	if (d->open && sent < now->first_sent)
 		return;
