@@ -24,7 +24,7 @@
 //	delay     RTT > max_rtt + min(25 ms, (1/16 + 3/16 (1 - s)) max_rtt), with alpha > 1 in this
 //	          era or the one before: jitter alone is none
 //	loss      average of the packets up to a lost one, gain 1/16, > 0.02 + (1 - s) / 2
-//	marks     average of what an ACK of picoquic's has: a quarter of a window or of an RTT, up to
+//	marks     average of what an ACK of picoquic's has: a quarter of a window or RTT, at most
 //	          64 packets or 10 ms; gain 1/16 (from 1/2 on at once), > t = 3/32 (2 - s)
 // In CRUISING, where no delay counts, rate *= 1 - beta: (1 + s) / 8 after a loss, which lowers
 // max_rtt, too; after marks what they are above t, in parts of it, at most 1/4.
