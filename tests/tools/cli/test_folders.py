@@ -172,6 +172,16 @@ def test_rm_leaves_a_run_that_goes_on(weir, runs):
     assert (runs / "a/summary.json").exists()
 
 
+def test_rm_leaves_a_run_whose_branch_goes_on(weir, runs):
+    a_run(runs / "a/branches/slow")
+    with (runs / "a/branches/slow/.weir-lock").open("w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 2)
+        done = weir("rm", "runs/a", "--yes")
+    assert done.status == 2
+    assert "runs/a/branches/slow: another run is writing there" in done.err
+    assert (runs / "a/summary.json").exists()
+
+
 def test_a_folder_that_cannot_be_written_is_named(runs, monkeypatch):
     """Not the lock file, of which its user never heard."""
 

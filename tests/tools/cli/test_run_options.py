@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -313,4 +314,18 @@ def test_branches_are_a_time_and_names_with_changes(weir, weir_sim, here):
     done = weir("run", "x.yaml", *argv)
     assert done.status == 0
     assert done.out.splitlines()[-2:] == ["r/branches/same", "r/branches/slow-1.5,x"]
+    assert weir("report", "r/branches/same").status == 0
+    # A page cannot be where a folder is not, even for root.
+    script = "mount --bind r r && mount -o remount,ro,bind r && $0 -m weir report r"
+    argv = ["unshare", "--mount", "sh", "-c", script, sys.executable]
+    refused = subprocess.run(argv, cwd=here, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        "weir: r/report.html: cannot be written: Read-only file system;"
+        " weir report --out DIR writes it elsewhere"
+    )
+    assert weir("report", "r", "--out", "pages").status == 0
+    page = (here / "pages/report.html").read_text()
+    assert '<a href="../r/branches/same/report.html">same</a>' in page
+    assert '<a href="../r/branches/slow-1.5%2Cx">slow-1.5,x</a>' in page
     assert folder.load(here / "r/branches/slow-1.5,x").manifest.branch.name == "slow-1.5,x"

@@ -15,7 +15,7 @@ import tarfile
 import pytest
 from weir.base.errors import UserError
 from weir.cli import app
-from weir.guests import build, kernels, recipe, stacks
+from weir.guests import build, commands, kernels, recipe, stacks
 
 KERNEL = kernels.Kernel("linux-source-6.12", "6.12.1-1", "6.12.1-weir", "00", "gcc 12", "cafe")
 
@@ -435,3 +435,9 @@ def test_the_commands(cache, capsys, weir):
     assert weir("guests", "remove", "own") == 0
     assert weir("guests", "remove", "own") == 2
     assert "there is no kernel 'own'; there is none" in capsys.readouterr().err
+
+
+def test_the_pipe_of_a_build_that_raises_is_closed():
+    with pytest.raises(ZeroDivisionError), commands.group(["yes"], stdout=subprocess.PIPE) as yes:
+        _ = 1 / 0
+    assert yes.stdout.closed

@@ -3,7 +3,10 @@
 
 import json
 import math
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +19,12 @@ from weir.identify.behaviour import NAMES, Behaviour, Cuts
 
 RTT_MS, STEP_MS = 20, 2
 ROOT = Path(__file__).resolve().parents[3]
+HOURS = """
+import sys
+from weir.identify import train
+train.LINUX, train.OURS, train.SECONDS = (), ("copa",), 10**6
+train.main()
+"""
 LINUX = {"newreno": "reno", "cubic": "cubic", "bbr": "bbr", "vegas": "vegas"}
 
 
@@ -162,3 +171,21 @@ def test_what_is_no_tcp_is_named(tmp_path, build):
     subprocess.run([*argv, "--out", tmp_path / "x", "--pcap", capture], check=True)
     done = CliRunner().invoke(app, ["pcap", "identify", str(capture)])
     assert "packets of UDP are passed over: QUIC" in done.stderr
+
+
+def test_the_known_runs_end_with_what_makes_them():
+    """SIGTERM ended Python alone: a run of hours went on."""
+    made = subprocess.Popen([sys.executable, "-c", HOURS], stderr=subprocess.PIPE)
+
+    def children():
+        found = Path(f"/proc/{made.pid}/task").glob("*/children")
+        return [pid for file in found for pid in file.read_text().split()]
+
+    deadline = time.monotonic() + 60
+    while not (started := children()) and made.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    made.terminate()
+    assert made.wait(30) == 128 + signal.SIGTERM
+    made.stderr.close()
+    assert started
+    assert not [pid for pid in started if Path("/proc", pid).exists()]

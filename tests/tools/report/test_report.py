@@ -291,6 +291,8 @@ def test_no_word_hides_data_and_no_legend_takes_the_room_of_axes(tmp_path, count
     run = make_run(tmp_path / "r", groups=groups)
     drawn = drawn_of(run)
     assert len(drawn) == 8 + (count * each > 1) + ("state" in drawn)
+    of_flows = "Line: median flow" in drawn["rtt"].caption
+    assert of_flows == (count * each > 10) == ("table's mean is of all" in drawn["rtt"].caption)
     for one in drawn.values():
         caption = one.caption
         with artists.settings():

@@ -3,9 +3,11 @@
 
 import gzip
 import json
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,29 @@ def repeated(folder, weir_sim):
     command.chmod(0o755)
     argv = [sys.executable, folder / "repeat.py", command]
     return subprocess.run(argv, capture_output=True, text=True, cwd="/", timeout=120)
+
+
+def test_one_run_is_one_run(runs, tmp_path):
+    pack(runs / "silent", "--out", tmp_path / "one.tar.gz")
+    with tarfile.open(tmp_path / "one.tar.gz") as packed:
+        text = packed.extractfile("one/README.md").read().decode()
+    assert "a congestion-control testbed: 1 run in virtual time" in text
+
+
+def test_the_runs_of_an_archive_end_with_its_script(unpacked):
+    command = unpacked.parent / "weir"
+    command.write_text('#!/bin/sh\n[ "$2" = --version ] && exit\necho $$ >>PIDS; exec sleep 60\n')
+    pids = unpacked.parent / "pids"
+    command.write_text(command.read_text().replace("PIDS", str(pids)))
+    command.chmod(0o755)
+    script = subprocess.Popen([sys.executable, unpacked / "repeat.py", command])
+    deadline = time.monotonic() + 60
+    while not (pids.exists() and pids.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    script.terminate()
+    assert script.wait(30) == 128 + signal.SIGTERM
+    assert pids.read_text()
+    assert not [pid for pid in pids.read_text().split() if Path("/proc", pid).exists()]
 
 
 def test_a_packed_run_gives_the_same_elsewhere(unpacked, weir_sim):

@@ -105,6 +105,14 @@ def write_whole(path: Path, content: str | bytes) -> None:
         raise UserError(f"{path}: cannot be written: {error.strerror}", 1) from None
 
 
+def write_report(path: Path, content: str) -> None:
+    """Replaces a page of a run or a sweep; UserError says where else it can be written."""
+    try:
+        write_whole(path, content)
+    except UserError as error:
+        raise UserError(f"{error}; weir report --out DIR writes it elsewhere", 1) from None
+
+
 def write_json(path: Path, value: object) -> None:
     write_whole(path, json.dumps(value, indent=1) + "\n")
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 from weir.analysis import folder, labels, listing
@@ -54,9 +55,11 @@ def size_bytes(path: Path) -> int:
 
 
 def remove(path: Path) -> None:
-    """Removes a run folder in which no program writes. UserError: why_not says why not."""
+    """Removes a run folder. UserError: a program writes there, or why_not says why not."""
     refusal = why_not(path)
     if refusal is not None:
         raise UserError(f"{refusal}: it stays", 1)
-    with folder.locked(path):
+    with ExitStack() as locks:
+        for run in (path, *listing.branches(path)):
+            locks.enter_context(folder.locked(run))
         shutil.rmtree(path)

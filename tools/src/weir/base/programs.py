@@ -8,9 +8,14 @@ import platform
 import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any, TypeVar
 
 from weir.base import places
 from weir.base.errors import UserError
@@ -24,6 +29,8 @@ PROGRAMS = {
     "switch": "switch/weir-switch",
     "sender": "sender/weir-sender",
 }
+running: set[subprocess.Popen[Any]] = set()
+T = TypeVar("T")
 PACKAGES = ("numpy", "polars", "matplotlib", "dask")
 
 
@@ -83,3 +90,34 @@ def find_program(name: str) -> Path:
         raise UserError(f"{path} was not built; {why}", 1)
     rebuild(name)
     return path
+
+
+@contextmanager
+def child(argv: Sequence[object], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """Runs a program that `several` kills when this command is ended."""
+    with subprocess.Popen(list(map(str, argv)), **options) as process:
+        running.add(process)
+        try:
+            yield process
+        finally:
+            running.remove(process)
+
+
+def several(calls: Iterable[Callable[[], T]]) -> list[T]:
+    """Returns the result of each call, on as many CPUs as there are.
+
+    The programs that these run by `child` are killed when this command is ended.
+    """
+    futures: list[Future[T]] = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            for call in calls:  # the first may run before the last is there
+                futures.append(pool.submit(call))
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(future.done() for future in futures):
+                for process in list(running):
+                    process.kill()
+                time.sleep(0.05)
+            raise

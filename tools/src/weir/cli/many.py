@@ -359,13 +359,13 @@ def judge(campaign: reproduce.Campaign, workers: int | None, as_json: bool) -> N
 def study_(
     study: Annotated[str, Argument(metavar="STUDY", autocompletion=study_names)],
     sets: Annotated[
-        list[str],
+        list[str] | None,
         Option(
             "--set",
             metavar="PARAMETERS",
             help="Parameters of the control, or in its place a plug-in or a stack; repeated.",
         ),
-    ] = [],  # noqa: B006
+    ] = None,
     control: Annotated[
         str,
         Option(

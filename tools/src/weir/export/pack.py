@@ -143,9 +143,10 @@ def readme(name: str, runs: dict[str, Run], rings: bool) -> bytes:
         f" `{run.summary.digest if run.streams else units.NONE}` |"
         for name, run in sorted(runs.items())
     ]
+    several = "s" * (len(runs) != 1)
     return f"""# {name.partition(".tar")[0]}
 
-Experiments of Weir, a congestion-control testbed: {len(runs)} runs in virtual time, with their
+Experiments of Weir, a congestion-control testbed: {len(runs)} run{several} in virtual time, with
 configs and the files that these name. The same program and config give the same results and the
 same telemetry, byte for byte.
 

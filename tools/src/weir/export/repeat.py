@@ -11,12 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+running: set[subprocess.Popen[str]] = set()
 HERE = Path(__file__).resolve().parent
 # Of a summary: the digest of the telemetry, and results, which are there without telemetry too.
 COMPARED = ("digest", "ledger", "links", "groups", "receivers")
@@ -42,9 +45,12 @@ def repeat(weir: str, name: str) -> list[str]:
     with tempfile.TemporaryDirectory() as parent:
         out = Path(parent) / "run"
         argv = [weir, "sim", str(HERE / name / "config.yaml"), "--threads", "1", "--out", str(out)]
-        done = subprocess.run(argv, capture_output=True, text=True)
-        if done.returncode != 0:
-            lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True) as process:
+            running.add(process)
+            said = process.communicate()[1]
+        if process.returncode != 0:
+            lines = said.strip().splitlines() or [f"exit status {process.returncode}"]
             return [f"{name}: {lines[-1]}"]
         packed = HERE / name
         places = [packed, *sorted(file.parent for file in packed.glob("branches/*/summary.json"))]
@@ -82,8 +88,20 @@ def main() -> int:
     others = [version for version in about["versions"] if version != here]
     if others:
         print(f"here is {here or done.stderr.strip()}; packed are runs of {', '.join(others)}")
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # as Ctrl-C
+    futures: list[Future[list[str]]] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        said = list(pool.map(lambda name: repeat(weir, name), about["runs"]))
+        try:
+            for name in about["runs"]:  # the first may run before the last is there
+                futures.append(pool.submit(repeat, weir, name))
+            said = [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(future.done() for future in futures):
+                for process in list(running):
+                    process.kill()
+                time.sleep(0.05)
+            raise
     wrong = [sentence for each in said for sentence in each]
     equal = f"{said.count([])} of {len(said)} runs gave the same again"
     print(*wrong, equal, sep="\n")

@@ -98,6 +98,9 @@ def group(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
 
 
 def make(

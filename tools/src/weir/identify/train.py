@@ -13,22 +13,21 @@ import argparse
 import csv
 import itertools
 import math
-import os
 import random
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from weir.analysis import folder
-from weir.base import markdown
+from weir.base import markdown, programs
+from weir.base.errors import end_in_order
 from weir.base.page import Table
-from weir.base.programs import find_program
 from weir.identify import behaviour, classifier, table
 from weir.identify.behaviour import NAMES, Behaviour
 from weir.identify.classifier import Known
@@ -116,7 +115,11 @@ def run(text: str) -> Behaviour | None:
 
 
 def program(name: str, *argv: Path | str) -> None:
-    subprocess.run([find_program(name), *argv], check=True, stdout=subprocess.DEVNULL)
+    command = [programs.find_program(name), *argv]
+    with programs.child(command, stdout=subprocess.DEVNULL) as process:
+        status = process.wait()
+    if status != 0:
+        raise subprocess.CalledProcessError(status, command)
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,7 @@ def runs(seed: int, paths: int, controls: Sequence[str], kernel: str | None) -> 
     drawn_paths = [drawn(rng) for _ in range(paths)]
     cells = [(n, path, control) for n, path in enumerate(drawn_paths) for control in controls]
     texts = [config(path, control, kernel, n + 1) for n, path, control in cells]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(run, texts))
+    found = programs.several(partial(run, text) for text in texts)
     return [
         Row(control, f"{seed}.{n}", path, of)
         for (n, path, control), of in zip(cells, found, strict=True)
@@ -198,6 +200,7 @@ def right(taken: Sequence[tuple[str, str]]) -> str:
 
 def main() -> None:
     """Makes the table of known runs, or tests it."""
+    end_in_order()
     parser = argparse.ArgumentParser(prog="python -m weir.identify.train")
     parser.add_argument("--paths", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)

@@ -70,7 +70,7 @@ def write(path: Path, out: Path | None = None, baseline: str | None = None) -> P
     place = (path if path.is_dir() else path.parent) if out is None else out
     place.mkdir(parents=True, exist_ok=True)
     whole = place / NAME
-    folder.write_whole(whole, page(table, place, base))
+    folder.write_report(whole, page(table, place, base))
     return whole
 
 

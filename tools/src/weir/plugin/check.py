@@ -9,31 +9,25 @@ one kind of control is none: each says what any control must do.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from weir.analysis import run_summary
 from weir.analysis.run_summary import RunSummary
 from weir.attack import registry
-from weir.base import configs, tables, units
+from weir.base import configs, programs, tables, units
 from weir.base.errors import UserError
 from weir.base.programs import find_program
 from weir.plugin.conditions import CONDITIONS, config
 
 BESIDE = ("newreno", "cubic", "bbr", "copa")
 RUN_S_MAX = 120
-running: set[subprocess.Popen[str]] = set()
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -73,36 +67,15 @@ def run(text: str, control: str, *options: str) -> Done:
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
         argv = [str(find_program("sim")), "-", "--out", f"{folder}/run", "--json", *options]
         pipe = subprocess.PIPE
-        with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
-            running.add(process)
+        with programs.child(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
             try:
                 out, err = process.communicate(text.replace("CC", written(control)), RUN_S_MAX)
             except subprocess.TimeoutExpired:
                 process.kill()
                 return Done(None, f"the run did not end within {RUN_S_MAX} s")
-            finally:
-                running.remove(process)
     if process.returncode != 0 or not out:
         return Done(None, why(err, process.returncode))
     return Done(run_summary.decode(json.loads(out), "weir-sim"))
-
-
-def several(calls: Iterable[Callable[[], T]]) -> list[T]:
-    """Returns the result of each call, on as many CPUs as there are.
-
-    The programs that these run are killed when this command is ended.
-    """
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        futures = [pool.submit(call) for call in calls]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            while not all(future.done() for future in futures):
-                for process in list(running):
-                    process.kill()
-                time.sleep(0.05)
-            raise
 
 
 def why(said: str, status: int) -> str:
@@ -309,7 +282,7 @@ def conformance(control: str, folder: Path) -> list[Result]:
         return first
     checks: list[Callable[[str, Path], Result]] = [alone, repeats]
     checks[:0] = (partial(bounded, name) for name in CONDITIONS)
-    return [*first, *several(partial(check, control, folder) for check in checks)]
+    return [*first, *programs.several(partial(check, control, folder) for check in checks)]
 
 
 def name_of(control: str) -> str:
@@ -322,7 +295,7 @@ def scenarios(control: str) -> list[Number]:
     """Runs the eight scenarios, for the control and those that stand beside it."""
     controls = list(dict.fromkeys([control, *BESIDE]))
     cells = [(text, control) for _, text, _ in SCENARIOS for control in controls]
-    runs = several(partial(run, *cell, "--threads", "1") for cell in cells)
+    runs = programs.several(partial(run, *cell, "--threads", "1") for cell in cells)
     numbers = []
     for row, (name, _, readers) in enumerate(SCENARIOS):
         own = dict(zip(controls, runs[row * len(controls) :], strict=False))

@@ -425,7 +425,9 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: Scene) -> Iterat
     if measured.height > 0:
         spread = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
         figure = banded(spread, units.TIME_STEPS, "RTT", scene)
-        yield named("rtt", figure, f"Round-trip time over time. {drawn}")
+        yield named(
+            "rtt", figure, f"Round-trip time over time. {drawn} The table's mean is of all samples."
+        )
     yield named(
         "fairness",
         balance.fairness(each, scene),

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from weir.analysis import folder, labels, latency, losses, measured, metrics, qlog, summary
+from weir.analysis import folder, labels, latency, listing, losses, measured, metrics, qlog, summary
 from weir.analysis.model_parts import PathLedger
 from weir.analysis.run_summary import RunLedger, RunSummary
 from weir.base import page as pages
@@ -34,7 +34,7 @@ def write(run: Run, out: Path | None = None, on_progress: sections.Progress | No
     path = (out or run.path) / "report.html"
     if path.is_dir():
         raise UserError(f"{path}: a folder has the report's name", 1)
-    folder.write_whole(path, page(run, path.parent, on_progress))
+    folder.write_report(path, page(run, path.parent, on_progress))
     return path
 
 
@@ -47,6 +47,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
     parts: list[Part] = [
         *(Text(note, "note") for note in run.notes),
         *labelled(run),
+        *branches(run, place),
         *traffic(report),
         *described([*real_path(run), *under_load(run), *transfers(data), *qlogs(run)]),
         Text(warmup(report, data.scene.warmup_s), "small"),
@@ -67,6 +68,15 @@ def labelled(run: Run) -> list[Text]:
     known = labels.read(run.path)
     tags = f"Tags: {', '.join(known.tags)}." if known.tags else ""
     return [Text(known.note), Text(tags, "small")]
+
+
+def branches(run: Run, place: Path) -> list[Text]:
+    """Returns links to the run's branches: to their pages, or to their folders without one."""
+    found = {path.name: path for path in listing.branches(run.path)}
+    pages_of = {name: path / "report.html" for name, path in found.items()}
+    links = [Link(name, address(page if page.exists() else found[name], place))
+             for name, page in pages_of.items()]  # fmt: skip
+    return [Text(["Branches: ", *pages.joined(links), "."])] if links else []
 
 
 def described(tables: Iterable[tuple[str, Table]]) -> list[Part]:

@@ -92,7 +92,7 @@ def draw_rates(data: RunData, flows: FlowData) -> Iterator[Figure]:
                 else "The senders measured it"
             )
             + f"; each value is a mean of {units.time(flows.length_ns)}."
-            + ("" if flows.few else f" {flows.drawn}"),
+            + ("" if flows.few else f" {flows.drawn} The table's mean is of all samples."),
         )
 
 
