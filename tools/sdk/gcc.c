@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Google Congestion Control: a rate for interactive media by the gradient of the delay, as
-// libwebrtc has it (goog_cc; read in github.com/JumpingYang001/webrtc at 0b51f02 and
-// jbg/libwebrtc at c41abf0), and not as draft-ietf-rmcat-gcc-02.
+// libwebrtc has it (modules/congestion_controller/goog_cc), and not as draft-ietf-rmcat-gcc-02.
 //
 // group     packets sent within 5 ms, and those that arrive within 5 ms of the one before with
 //           less delay, for at most 100 ms (inter_arrival_delta.cc)

@@ -259,9 +259,8 @@ def spent(made: Made, scale: str) -> str:
         text += f", {name.removesuffix(' current')} {version}"
     if not made.missing:
         return text
-    least, most = map(core, made.missing_s)
     more = f"{made.missing} more" if scale == "full" else f"the {made.missing} of --full"
-    return f"{text}; {more} would take {least} to {most}"
+    return f"{text}; {more} would take {' to '.join(dict.fromkeys(map(core, made.missing_s)))}"
 
 
 def origins(studies: Sequence[Study]) -> str:
