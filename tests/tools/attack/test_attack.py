@@ -291,6 +291,13 @@ def test_a_search_with_guests_is_of_their_versions(tmp_path, monkeypatch):
     assert run.identity(known["linux:bbr"], 1) == built
     quic = {"stack": {"quic": {"quinn": {"kernel": "mine"}}}, "peer": "linux"}
     assert guests_of(quic) == {"quinn", "mine", "current"}
+    link, found = tmp_path / "guests/quic/quinn", set()
+    link.parent.mkdir()
+    for key in ("0" * 16, "1" * 16):  # our program is another, the stack's version the same
+        link.symlink_to(f"quinn-0.11.12-{key}")
+        found.add(run.versions([{"flows": [quic]}]))
+        link.unlink()
+    assert len(found) == 2
 
 
 ENDLESS = "__attribute__((constructor)) static void start(void) { for (volatile int i = 0;; i++); }"

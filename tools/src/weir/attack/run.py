@@ -71,7 +71,7 @@ def versions(several: Iterable[Config]) -> str:
     names = {name for group in groups for name in guests_of(group)}
     if not names:
         return ""
-    found = {name: kernel.key for name, kernel in kernels.named().items()} | stacks.built()
+    found = {name: kernel.key for name, kernel in kernels.named().items()} | stacks.builds()
     return json.dumps({name: found.get(name) for name in sorted(names)})
 
 

@@ -205,11 +205,15 @@ def folder_of() -> Path:
     return cache() / "quic"
 
 
+def builds() -> dict[str, str]:
+    """Returns VERSION-KEY of the stacks that are built, by name."""
+    links = sorted(path for path in folder_of().glob("*") if path.is_symlink())
+    return {path.name: path.readlink().name.removeprefix(f"{path.name}-") for path in links}
+
+
 def built() -> dict[str, str]:
     """Returns the versions of the stacks that are built, by name."""
-    links = sorted(path for path in folder_of().glob("*") if path.is_symlink())
-    versions = {path.name: path.readlink().name.removeprefix(f"{path.name}-") for path in links}
-    return {name: re.sub(r"-[0-9a-f]{16}$", "", version) for name, version in versions.items()}
+    return {name: re.sub(r"-[0-9a-f]{16}$", "", build) for name, build in builds().items()}
 
 
 def debians(package: str) -> str:
