@@ -236,6 +236,9 @@ def test_a_result_is_of_the_longest_run_that_has_it(tmp_path, monkeypatch):
     documents.write("a", checked((95.0,), (96.0,)), "quick", "0123", {one.name: quick})
     spent = "9 runs, 2.50 s of one core, 1.00 MB; the 2 of --full would take 60.0 s to 7,260 s"
     assert f" ({spent})." in page.read_text()
+    assert documents.spent(kept.Made(9, 1.0, 1, missing=2, missing_s=(5.0, 5.0)), "full").endswith(
+        "; 2 more would take 5.00 s"
+    )
     assert kept.ns_per_packet(one) == 610
     made = kept.Made(runs=1, core_s=81.0, bytes=2_000_000, missing=1, missing_s=(60.0, 7200.0))
     documents.write("a", checked((50.0,), ()), "full", "4567", {one.name: made})
