@@ -97,12 +97,12 @@ static void *pages(size_t bytes, struct err *err) {
 
 // A state of `size` bytes that ends where nobody may write.
 static char *guarded_state(size_t size, struct err *err) {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *p = pages(2 * page, err);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = page_room(size);
+	char *p = pages(room + page, err);
 
-	if (p == NULL || mprotect(p + page, page, PROT_NONE) < 0)
+	if (p == NULL || mprotect(p + room, page, PROT_NONE) < 0)
 		return NULL;
-	return p + page - (size + 7) / 8 * 8;
+	return p + room - (size + 7) / 8 * 8;
 }
 
 static int bed_open(struct bed *b, const struct group *g, struct err *err) {
