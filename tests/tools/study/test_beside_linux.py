@@ -107,7 +107,7 @@ def test_the_pages_have_linux_s_column_without_guests(
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["guests.json", "results.json"]
     text = page.read_text()
     assert "From `weir reproduce small --quick` at commit 0123, " in text
-    assert "`small-guests`: 1 of 2 measurements are within 5 % of Linux's by means" in text
+    assert "`small-guests`: 1 of 2 means over seeds are within 5 % of Linux's, 0 more" in text
     assert ". Not measured: 1." in text
     assert "from `weir reproduce small --guests --quick` at commit 4567, " in text
     assert "| X1: far | 0.800 | A cause. |" in text

@@ -210,9 +210,9 @@ def near_linux(
     missing = verdicts.pop("missing", 0)
     left = f" Not measured: {missing}." if missing else ""
     yield Text(
-        f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} measurements are within"
-        f" {100 * guests.FAR:.0f} % of {reference} by means over seeds, {verdicts['within spread']}"
-        f" more by their spread (the 95 % interval has 1), from {source(file)}.{left}"
+        f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} means over seeds are within"
+        f" {100 * guests.FAR:.0f} % of {reference}, {verdicts['within spread']} more by their"
+        f" spread (the 95 % interval has 1), from {source(file)}.{left}"
     )
     reasons = {"within spread": "Seeds spread as much."}
     far = [
