@@ -13,11 +13,12 @@
 enum { FIFO_TAIL, FIFO_HEAD };
 
 struct fifo {
-	struct aqm_ring q;
 	struct limit limit;
 	int drop;
+
+	// Not first (AQM_RING_FIRST): a run costs 0.3 % more instructions then.
+	struct aqm_ring q;
 };
-AQM_RING_FIRST(struct fifo);
 
 static const char *const drop_names[] = {"tail", "head", NULL};
 
@@ -33,6 +34,12 @@ static int fifo_init(void *self, const struct aqm_env *env, struct err *err) {
 	struct fifo *f = self;
 
 	return aqm_ring_init(&f->q, &f->limit, env, err);
+}
+
+static void fifo_fini(void *self) {
+	struct fifo *f = self;
+
+	aqm_ring_fini(&f->q);
 }
 
 static void fifo_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
@@ -77,6 +84,18 @@ static inline struct serialiser_queue fifo_queue(void *self) {
 }
 AQM_BURSTS(fifo)
 
+static struct backlog fifo_backlog(const void *self) {
+	const struct fifo *f = self;
+
+	return aqm_ring_backlog(&f->q);
+}
+
+static struct aqm_limit fifo_limit(const void *self) {
+	const struct fifo *f = self;
+
+	return f->q.max;
+}
+
 const struct aqm_ops aqm_fifo = {
 	.name = "fifo",
 	.summary = "first in, first out, tail or head drop",
@@ -85,12 +104,12 @@ const struct aqm_ops aqm_fifo = {
 	.params = params,
 	.state_size = sizeof(struct fifo),
 	.init = fifo_init,
-	.fini = aqm_ring_fini,
+	.fini = fifo_fini,
 	.enqueue = fifo_enqueue,
 	.dequeue = fifo_dequeue,
 	.enqueue_burst = fifo_enqueue_burst,
 	.dequeue_burst = fifo_dequeue_burst,
 	.enqueue_whole = fifo_enqueue_whole,
-	.backlog = aqm_ring_backlog,
-	.limit = aqm_ring_limit,
+	.backlog = fifo_backlog,
+	.limit = fifo_limit,
 };
