@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sprout (Winstein, Sivaraman, Balakrishnan, NSDI 2013): a window that a link of unknown and varying
+// Sprout (Winstein, Sivaraman, Balakrishnan, NSDI 2013): a window that a link of unknown, varying
 // rate drains within 100 ms, with a probability of 95 %.
 //
 //	belief    of the link's rate, in BINS values from 0 to 1000 packets/s        (section 3.1)
