@@ -18,6 +18,7 @@ from weir.cli.app import app
 from weir.guests import build as guest_build
 from weir.guests import kernels
 from weir.many.cells import run_cells
+from weir.plugin import kernel
 from weir.study import claim, documents, find, guests, study_page
 from weir.study.claim import Checked, Claim, Found, Guests, Study
 
@@ -242,3 +243,25 @@ def test_a_control_runs_from_linux_s_own_file(tmp_path: Path) -> None:
 def test_sources_want_a_run_of_their_controls(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="sources: the run 'a-newreno' sets no flow's cc to bbr or"):
         with_sources(tmp_path, "newreno")
+
+
+def test_another_study_leaves_the_controls_that_one_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plug-in is replaced as a whole, and those that are not wanted stay."""
+
+    def compiled(control: str, folder: Path) -> Path:
+        plugin = folder / f"{control}.so"
+        plugin.write_text(next(texts))
+        return plugin
+
+    texts = iter(("first", "second", "third"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(kernel, "compiled", compiled)
+    kernel.for_studies(["cubic", "bbr"])
+    with (places.plugins() / "bbr/bbr.so").open() as loaded:
+        kernel.for_studies(["bbr"])
+        kernel.for_studies([])
+        assert loaded.read() == "first"
+    found = {path.name: path.read_text() for path in places.plugins().rglob("*") if path.is_file()}
+    assert found == {"bbr.so": "third", "cubic.so": "second"}

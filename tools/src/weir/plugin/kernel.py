@@ -58,10 +58,15 @@ def compiled(control: str, folder: Path, package: str | None = None) -> Path:
 
 
 def for_studies(controls: Iterable[str]) -> None:
-    """Makes the plug-ins of these controls that studies run, anew: they may be another Weir's."""
-    shutil.rmtree(places.plugins(), ignore_errors=True)
+    """Makes the plug-ins of these controls that studies run, anew: they may be another Weir's.
+
+    Each takes the place of the one before at once, as a run may be about to load it.
+    """
     for control in sorted(controls):
-        compiled(control, places.plugins())
+        place = places.plugins() / control
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place) as made:
+            compiled(control, Path(made)).replace(place / f"{control}.so")
 
 
 def downloaded(control: str, package: str | None) -> Path:
