@@ -275,9 +275,10 @@ def twins(asked: SourcesAsked | None, setups: Mapping[str, Setup]) -> Twins:
 
     made = {}
     for one in named(asked.runs, setups):
-        ours = replace(one, name=f"{one.name}-ours", seeds=(asked.seeds, asked.seeds))
-        override = tuple(map(source, one.override))
-        if override == one.override:
+        same, seeds = (*one.override, *one.quick), (asked.seeds, asked.seeds)
+        ours = replace(one, name=f"{one.name}-ours", override=same, quick=(), seeds=seeds)
+        override = tuple(map(source, same))
+        if override == same:
             wanted = " or ".join(asked.controls)
             raise UserError(f"sources: the run '{one.name}' sets no flow's cc to {wanted}")
         made[one.name] = replace(ours, name=f"{one.name}-source", override=override), ours
