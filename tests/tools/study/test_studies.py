@@ -496,7 +496,7 @@ def test_suites_take_a_control_of_the_users(name):
     if name == "c4":
         named = suite.experiments_of("c4", "{plugin: c4.so}")
         kinds = Counter(one.kind for each in named for one in each.claims)
-        assert kinds == {"number": 33, "shown": 4, "not comparable": 1}
+        assert kinds == {"number": 37, "not comparable": 1}
         (claimed,) = next(one for one in named if "vs_c4_lg2" in one.claims[0].says).claims
         (setup,) = claimed.setups
         assert [text for text in setup.override if "cc=" in text] == [
