@@ -99,7 +99,7 @@ def test_the_pages_have_linux_s_column_without_guests(
     one = replace(study(near, far, left, OTHER), folder=tmp_path)
     monkeypatch.setattr(find, "chosen", lambda name: (one,))
     own = [Checked(one.experiments[0], each, (95.0,)) for each in (near, far, left, OTHER)]
-    columns = study_page.with_others(study_page.CLAIMS, own, one)
+    columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))
     assert "Linux; ours there" not in [column.header for column in columns]
 
     documents.write("small", [(one, own)], "quick", "0123")
@@ -112,7 +112,7 @@ def test_the_pages_have_linux_s_column_without_guests(
     assert ". Not measured: 1." in text
     assert "from `weir reproduce small --guests --quick` at commit 4567, " in text
     assert "| X1: far | 0.800 | A cause. |" in text
-    columns = study_page.with_others(study_page.CLAIMS, own, one)
+    columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))
     rows = Table(columns, own).rows
     assert [row[5] for row in rows] == ["101 %; 100 %", "100 %; 80.0 %", "–", "–"]
     assert "| 100 %; 80.0 % |" in documents.table("small")

@@ -216,11 +216,12 @@ def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, into: Path) -> No
     import tarfile
 
     place, top = into / member.name, into.resolve()
-    link = [(place.parent if member.issym() else into) / member.linkname] * (
-        member.issym() or member.islnk()
-    )
-    inside = all(path.resolve().is_relative_to(top) for path in (place, *link))
-    if not inside or not (member.isfile() or member.isdir() or link):
+    inside = place.resolve().is_relative_to(top)
+    linked = member.issym() or member.islnk()
+    if linked:
+        target = (place.parent if member.issym() else into) / member.linkname
+        inside = inside and target.resolve().is_relative_to(top)
+    if not inside or not (member.isfile() or member.isdir() or linked):
         raise UserError(f"{into}: '{member.name}' in an archive leads elsewhere, or is no file", 1)
     member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
     member.mode = member.mode & 0o755 | 0o600

@@ -283,7 +283,7 @@ def table(name: str) -> str:
     parts: list[Part] = []
     for study in find.chosen(name):
         found = results(study)
-        columns = study_page.with_others(CLAIMS, found, study)
+        columns = study_page.with_others(CLAIMS, found, guests.texts(study))
         if any(one.scale == "full" for one in found):
             columns = (*columns, Column("length", lambda one: one.scale))
         parts += [

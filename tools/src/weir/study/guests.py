@@ -79,13 +79,13 @@ def study_of(study: Study) -> Study:
     )
 
 
-Texts = dict[tuple[str, str], str]
+Texts = dict[tuple[str, str], str]  # by experiment and claim
+COLUMNS = {False: "Linux; ours there", True: "Linux's source; ours beside it"}  # by Guests.source
 
 
-def texts(study: Study, source: bool = False) -> Texts:
-    """Returns what the study's results have of Linux, and of ours there, by experiment and claim.
+def texts(study: Study) -> dict[str, Texts]:
+    """Returns what the study's results have of Linux, and of ours there, by the column's header.
 
-    source: of the controls' sources in place of guests.
     Claims that have changed since then, or were not measured, have nothing.
     """
     if study.folder is None or not has_guests(study):
@@ -94,11 +94,12 @@ def texts(study: Study, source: bool = False) -> Texts:
     if not kept.has(own):
         return {}
     found = {row[:2]: row[2] for row in kept.read(own).rows[own.name] if row[3] != "missing"}
-    texts: Texts = {}
+    texts: dict[str, Texts] = {}
     for one in study.experiments:
         for claim in one.claims:
-            labels = [of.labels for of in claim.guests if of.source == source]
-            sides = [found.get((one.name, claim.says + end)) for of in labels for end in of[:2]]
-            if sides and all(sides):
-                texts[one.name, claim.says] = "; ".join(map(str, sides))
+            for of in claim.guests:
+                sides = [found.get((one.name, claim.says + end)) for end in of.labels[:2]]
+                if all(sides):
+                    column = texts.setdefault(COLUMNS[of.source], {})
+                    column[one.name, claim.says] = "; ".join(map(str, sides))
     return texts

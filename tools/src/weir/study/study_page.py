@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -122,25 +123,21 @@ REPLICATION = Column("replication", lambda one: quantity(one.claim.replication, 
 
 
 def with_others(
-    columns: Sequence[Column], rows: Sequence[Judged], study: Study | None
+    columns: Sequence[Column], rows: Sequence[Judged], linux: Mapping[str, guests.Texts]
 ) -> tuple[Column, ...]:
     """Adds the columns of what others measured, left of ours, if a row has such a number.
 
-    study: that of all rows; None: they are of several, which have no column of Linux.
+    linux: what Linux has, by the column's header.
     """
     here = next(i for i, column in enumerate(columns) if column.header == "here")
 
-    def linux(header: str, texts: guests.Texts) -> Iterator[Column]:
-        def text(one: Judged) -> str:
-            return texts.get((one.experiment.name, one.claim.says), units.NONE)
-
-        if any(text(row) != units.NONE for row in rows):
-            yield Column(header, text)
+    def text(texts: guests.Texts, one: Judged) -> str:
+        return texts.get((one.experiment.name, one.claim.says), units.NONE)
 
     more = [REPLICATION] if any(row.claim.replication is not None for row in rows) else []
-    if study is not None:
-        more += linux("Linux; ours there", guests.texts(study))
-        more += linux("Linux's source; ours beside it", guests.texts(study, source=True))
+    for header, texts in linux.items():
+        if any(text(texts, row) != units.NONE for row in rows):
+            more.append(Column(header, partial(text, texts)))
     return (*columns[:here], *more, *columns[here:])
 
 
@@ -196,10 +193,11 @@ def differing(checked: Sequence[Checked]) -> list[Part]:
 
 def sections(study: Study, checked: Sequence[Checked], found: Found, place: Path) -> Iterator[Part]:
     """Yields each experiment with its claims and its runs."""
+    linux = guests.texts(study)
     for experiment in study.experiments:
         own = of_experiment(experiment, checked)
         yield Heading(f"{experiment.name}: {experiment.title}", experiment.name)
-        yield Table(with_others(CLAIMS, own, study), own, 3)
+        yield Table(with_others(CLAIMS, own, linux), own, 3)
         bounds = dict.fromkeys(one.claim.tolerance for one in own)
         reasons = dict.fromkeys(one.claim.why for one in own if one.verdict == "not comparable")
         yield from (Text(f"The bounds: {text}.", "small") for text in bounds if text)
@@ -374,8 +372,8 @@ def show(results: Sequence[Result], screen: Console) -> None:
             screen.print(f"{study.name}: {'; '.join(counts(checked))}", markup=False)
         everything = [one for one in everything if one.verdict in ("differs", "missing")]
     if everything:
-        one = results[0][0] if len(results) == 1 else None
-        columns = (EXPERIMENT, *with_others(CLAIMS, everything, one))
+        linux = guests.texts(results[0][0]) if len(results) == 1 else {}
+        columns = (EXPERIMENT, *with_others(CLAIMS, everything, linux))
         made = Table(columns, everything, left=4)
         terminal.print_table(screen, made, ("claim", "source"))
     if len(results) == 1:
