@@ -134,8 +134,9 @@ class Lab(Laboratory):
         MACHINES[WORKER].__exit__()
 
     def enable_ecn(self):
+        """Also where the SYN is lost: Linux sends the second one without ECN otherwise."""
         for host in ("a", "b"):
-            self.sh(host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+            self.sh(host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1", "net.ipv4.tcp_ecn_fallback=0")
 
     def enable_ipv6(self, host):
         """The kernel's IPv6 in a namespace, with its address."""

@@ -134,7 +134,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from weir.base.errors import end_in_order
+from weir.base.signals import end_in_order
 from weir.guests.commands import make
 
 class Late(subprocess.Popen):

@@ -6,13 +6,13 @@ import math
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
+from waiting import wait_for
 from weir.cli.app import app
 from weir.identify import behaviour, classifier, table, train
 from weir.identify.behaviour import NAMES, Behaviour, Cuts
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 HOURS = """
 import sys
 from weir.identify import train
-train.LINUX, train.OURS, train.SECONDS = (), ("copa",), 10**6
+train.LINUX, train.OURS, train.SECONDS = (), ("copa",), 20 * 3600
 train.main()
 """
 LINUX = {"newreno": "reno", "cubic": "cubic", "bbr": "bbr", "vegas": "vegas"}
@@ -175,17 +175,16 @@ def test_what_is_no_tcp_is_named(tmp_path, build):
 
 def test_the_known_runs_end_with_what_makes_them():
     """SIGTERM ended Python alone: a run of hours went on."""
-    made = subprocess.Popen([sys.executable, "-c", HOURS], stderr=subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", HOURS], stderr=subprocess.PIPE) as made:
 
-    def children():
-        found = Path(f"/proc/{made.pid}/task").glob("*/children")
-        return [pid for file in found for pid in file.read_text().split()]
+        def children():
+            found = Path(f"/proc/{made.pid}/task").glob("*/children")
+            return [pid for file in found for pid in file.read_text().split()]
 
-    deadline = time.monotonic() + 60
-    while not (started := children()) and made.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    made.terminate()
-    assert made.wait(30) == 128 + signal.SIGTERM
-    made.stderr.close()
-    assert started
+        try:
+            started = wait_for(children, "a child")
+            made.terminate()
+            assert made.wait(30) == 128 + signal.SIGTERM, made.stderr.read().decode()
+        finally:
+            made.kill()
     assert not [pid for pid in started if Path("/proc", pid).exists()]

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from weir.base.errors import end_in_order
+from weir.base.signals import end_in_order
 
 INTERRUPTED = 128 + signal.SIGINT
 

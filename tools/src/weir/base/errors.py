@@ -7,7 +7,6 @@ import difflib
 import errno
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -59,17 +58,6 @@ class Plain:
 
     def write(self, text: str) -> int:
         return self.stream.write(printable(text))
-
-
-def end_in_order() -> None:
-    """Lets SIGTERM and SIGHUP end this program as Ctrl-C does: what it has started goes, too."""
-
-    def leave(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:  # of nohup it is ignored
-            signal.signal(number, leave)
 
 
 def guarded(command: Callable[[], int]) -> int:

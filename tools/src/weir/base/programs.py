@@ -8,9 +8,9 @@ import platform
 import shlex
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from weir.base import places
 from weir.base.errors import UserError
+from weir.base.signals import held
 from weir.base.version import VERSION
 from weir.bootstrap import INSTALLED, ROOT
 
@@ -29,7 +30,7 @@ PROGRAMS = {
     "switch": "switch/weir-switch",
     "sender": "sender/weir-sender",
 }
-running: set[subprocess.Popen[Any]] = set()
+worker = threading.local()  # .started: programs of the `several` that it works for
 T = TypeVar("T")
 PACKAGES = ("numpy", "polars", "matplotlib", "dask")
 
@@ -92,15 +93,41 @@ def find_program(name: str) -> Path:
     return path
 
 
+class Started:
+    """The programs that one `several` runs. From its end on each is killed, those to come too."""
+
+    def __init__(self) -> None:
+        self.running: set[subprocess.Popen[Any]] = set()
+        self.ended = False
+
+    def add(self, process: subprocess.Popen[Any]) -> None:
+        self.running.add(process)
+        if self.ended:
+            process.kill()
+
+    def end(self) -> None:
+        self.ended = True
+        for process in list(self.running):
+            process.kill()
+
+
 @contextmanager
 def child(argv: Sequence[object], **options: Any) -> Iterator[subprocess.Popen[Any]]:
     """Runs a program that `several` kills when this command is ended."""
+    started = getattr(worker, "started", None) or Started()
     with subprocess.Popen(list(map(str, argv)), **options) as process:
-        running.add(process)
+        started.add(process)
         try:
             yield process
         finally:
-            running.remove(process)
+            started.running.remove(process)
+
+
+def awaited(future: Future[T]) -> T:
+    """Returns its result. Python sees a signal that came as it began to wait on the next look."""
+    while not future.done():
+        wait([future], timeout=0.2)
+    return future.result()
 
 
 def several(calls: Iterable[Callable[[], T]]) -> list[T]:
@@ -108,16 +135,19 @@ def several(calls: Iterable[Callable[[], T]]) -> list[T]:
 
     The programs that these run by `child` are killed when this command is ended.
     """
-    futures: list[Future[T]] = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    started = Started()
+
+    def run(call: Callable[[], T]) -> T:
+        if started.ended:
+            raise CancelledError
+        worker.started = started
+        return call()
+
+    with held(started.end), ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
-            for call in calls:  # the first may run before the last is there
-                futures.append(pool.submit(call))
-            return [future.result() for future in futures]
+            # The first may run before the last call is there.
+            futures = [pool.submit(run, call) for call in calls]
+            return [awaited(future) for future in futures]
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            while not all(future.done() for future in futures):
-                for process in list(running):
-                    process.kill()
-                time.sleep(0.05)
+            started.end()
             raise

@@ -15,6 +15,7 @@ from typing import Any
 
 from weir import bootstrap
 from weir.base.errors import UserError
+from weir.base.signals import held
 from weir.guests.kernels import cache
 
 # With these, and the same compiler, the binary has the same bytes on every machine.
@@ -80,18 +81,10 @@ def group(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
 
     A signal that comes while the program starts is delivered once it can be killed.
     """
-    pending: list[int] = []
     process = None
     try:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = [signal.signal(number, lambda n, _: pending.append(n)) for number in numbers]
-        try:
+        with held():
             process = subprocess.Popen(argv, start_new_session=True, **options)
-        finally:
-            for number, handler in zip(numbers, before, strict=True):
-                signal.signal(number, handler)
-        for late in pending:
-            signal.raise_signal(late)
         yield process
     finally:
         if process is not None:

@@ -26,8 +26,8 @@ import numpy as np
 
 from weir.analysis import folder
 from weir.base import markdown, programs
-from weir.base.errors import end_in_order
 from weir.base.page import Table
+from weir.base.signals import end_in_order
 from weir.identify import behaviour, classifier, table
 from weir.identify.behaviour import NAMES, Behaviour
 from weir.identify.classifier import Known

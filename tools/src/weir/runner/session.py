@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,12 +21,12 @@ from typing import Protocol
 import msgspec
 
 from weir.base.errors import UserError
+from weir.base.signals import ENDING, passed_to
 from weir.runner import receiver
 from weir.runner.child import Child
 
 READY_S_MAX = 60.0
 STOP_S_MAX = 20.0
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = tuple(128 + number for number in ENDING)
 
 
@@ -257,21 +256,12 @@ def end_if_interrupted(status: int) -> None:
 
 @contextmanager
 def catching(session: Session) -> Iterator[None]:
-    """Passes signals on to the programs, and ends those that still run at the end.
-
-    Only the main thread gets signals: a run that another thread starts is not interrupted.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    numbers: tuple[signal.Signals, ...] = ENDING if main else ()
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
-        numbers = tuple(number for number in numbers if number != signal.SIGHUP)
-    before = [signal.signal(number, session.interrupt) for number in numbers]
-    try:
-        yield
-    finally:
-        session.end()
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+    """Passes signals on to the programs, and ends those that still run at the end."""
+    with passed_to(session.interrupt):
+        try:
+            yield
+        finally:
+            session.end()
 
 
 def run_one(listener: Listener, name: str, argv: Sequence[str]) -> int:
