@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from weir.analysis import folder
 from weir.many.cells import run_cells
 from weir.studies.rmcat import study as rmcat
@@ -44,3 +47,51 @@ def test_media_follows_a_links_rate(tmp_path: Path) -> None:
     assert 0.7 < rmcat.follows(case, slice(0, 1), case.rate)(run) < 1.05
     assert 100 < rmcat.frame_ms(case, 50)(run) < 500
     assert run.summary.groups[1].goodput_bps == pytest.approx(19800, rel=0.03)
+
+
+STEADY = [f"paths.{p}.jitter.{k}=0ms" for p in ("forward", "reverse") for k in ("mean", "spread")]
+LATE = "{bbr3: {probe_rtt_interval: 1000s}}"
+
+
+def follows(name: str) -> rmcat.Measure:
+    case = rmcat.BY_NAME[name]
+    return rmcat.follows(case, slice(0, case.media), case.rate)
+
+
+def backward(name: str) -> rmcat.Measure:
+    case = rmcat.BY_NAME[name]
+    return rmcat.follows(case, slice(1, 2), case.back)
+
+
+def frames_s(name: str) -> rmcat.Measure:
+    of = rmcat.frame_ms(rmcat.BY_NAME[name])
+    return lambda run: of(run) / 1000
+
+
+@pytest.mark.parametrize(("name", "word", "cc", "changes", "measure"), [
+    ("variable-100ms", "follows", "copa", STEADY, follows("variable-100ms")),
+    ("several", "follows", "copa", STEADY, follows("several")),
+    ("feedback", "direction", "copa", STEADY, backward("feedback")),
+    ("pause", "is free", "copa", STEADY, rmcat.part(50, 60, rmcat.usable(3.5, 2), 0, 2)),
+    ("competing", "in time", LATE, [], frames_s("competing")),
+    ("pause", "in time", LATE, [], frames_s("pause")),
+    ("competing", "as much", "cubic", [], rmcat.part(80, 119, 1, 2)),
+    ("competing", "as much", "cubic", [], rmcat.part(80, 119, 2, 0, 1)),
+    ("rtts", "as much", "cubic", [], rmcat.part(200, 299, 1, 0)),
+    ("rtts", "as much", "cubic", [], rmcat.part(200, 299, 1, 4)),
+    ("long-tcp", "starve", "{copa: {mode: auto}}", [], rmcat.part(40, 119, rmcat.payload(1), 0)),
+    ("reference", "follows", "copa", [], follows("feedback")),
+])  # fmt: skip
+def test_causes_have_the_numbers_of_runs(
+    name: str, word: str, cc: str, changes: list[str], measure: rmcat.Measure, tmp_path: Path
+) -> None:
+    """What a cause says that a run would have without it: two digits of the mean of both seeds."""
+    case = {**rmcat.BY_NAME, "reference": rmcat.REFERENCE}[name]
+    setup = replace(case, changes=(*case.changes, *changes)).setup(cc)
+    cells = [
+        dataclasses.replace(cell, out=Path(str(seed)))
+        for seed, cell in enumerate(setup.cells(True))
+    ]
+    runs = [folder.load(one.folder) for one in run_cells(cells, tmp_path)]
+    said = rmcat.CAUSES.get(case.why[word], case.why[word])
+    assert f"{sum(map(measure, runs)) / len(runs):.2g}" in re.findall(r"\d+\.\d+", said)

@@ -136,7 +136,7 @@ def test_a_row_has_its_seeds_and_only_a_number_a_deviation():
         "DIFFERS",
     ]
     seeds = replace(one, values=(1.0, 2.0, 3.0))
-    assert shown(seeds)[5] == "2.00 s (± 1.0, 3 seeds)"
+    assert shown(seeds)[5] == "2.00 s (s.d. 1.0, 3 seeds)"
     order = Checked(one.experiment, FULL, (95.0,))
     assert shown(order)[3:] == ["–", "–", "95.0 %", "–", "at least 90.0", "holds"]
     derived = replace(one.claim, kind="derived")

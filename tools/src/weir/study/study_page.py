@@ -99,7 +99,7 @@ def here(one: Checked) -> str:
         return f"{text} ({' to '.join(units.number(end) for end in one.interval)})"
     if one.spread is None:
         return text
-    return f"{text} (± {units.number(one.spread, 2)}, {len(one.values)} seeds)"
+    return f"{text} (s.d. {units.number(one.spread, 2)}, {len(one.values)} seeds)"
 
 
 def asked(claim: Claim, kind: str) -> str:
