@@ -105,7 +105,8 @@ def test_jumbo_frames_cross_memifs(lab, root):
     assert ledger["balanced"]
     assert ended["ledger"]["balanced"]
     # The sender asks for the receiver's address again until the switch sees both rings connected.
-    assert set(ledger["drops"]) <= {"no_route"}
+    # A switch that had no CPU for a while finds more in its ring than the queue holds.
+    assert set(ledger["drops"]) <= {"no_route", "queue_full"}
     assert ended["receivers"]["bytes"] == BYTES
     packets = open_ring(loop.folder / "packets.ring").records
     assert packets["size_bytes"].max() == FULL
