@@ -23,17 +23,21 @@ def end_in_order() -> None:
             signal.signal(number, leave)
 
 
+def obeyed() -> set[signal.Signals]:
+    """Returns those that are not ignored: SIGHUP is under nohup, SIGINT behind `&` of a script."""
+    return {number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN}
+
+
 @contextmanager
-def passed_to(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Calls a handler for each of them while the block runs, but for SIGHUP under nohup.
+def passed_to(
+    handler: Callable[[int, FrameType | None], object], numbers: set[signal.Signals]
+) -> Iterator[None]:
+    """Calls a handler for some of them while the block runs.
 
     Only the main thread gets signals: in another one this does nothing.
     """
-    numbers = set(ENDING)
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
-        numbers.remove(signal.SIGHUP)
     if threading.current_thread() is not threading.main_thread():
-        numbers.clear()
+        numbers = set()
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
@@ -55,7 +59,7 @@ def held(react: Callable[[], object] = lambda: None) -> Iterator[None]:
         react()
 
     try:
-        with passed_to(hold):
+        with passed_to(hold, obeyed()):
             yield
     finally:
         if pending:

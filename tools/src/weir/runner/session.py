@@ -21,7 +21,7 @@ from typing import Protocol
 import msgspec
 
 from weir.base.errors import UserError
-from weir.base.signals import ENDING, passed_to
+from weir.base.signals import ENDING, obeyed, passed_to
 from weir.runner import receiver
 from weir.runner.child import Child
 
@@ -257,7 +257,7 @@ def end_if_interrupted(status: int) -> None:
 @contextmanager
 def catching(session: Session) -> Iterator[None]:
     """Passes signals on to the programs, and ends those that still run at the end."""
-    with passed_to(session.interrupt):
+    with passed_to(session.interrupt, {signal.SIGINT} | obeyed()):  # SIGINT in any case
         try:
             yield
         finally:
