@@ -16,10 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 running: set[subprocess.Popen[str]] = set()
+ended: list[int] = []  # signals
 HERE = Path(__file__).resolve().parent
 # Of a summary: the digest of the telemetry, and results, which are there without telemetry too.
 COMPARED = ("digest", "ledger", "links", "groups", "receivers")
@@ -42,12 +43,16 @@ def differing_files() -> list[str]:
 
 def repeat(weir: str, name: str) -> list[str]:
     """Repeats a run with its branches; returns a sentence for each that differs or went wrong."""
+    if ended:
+        return []
     with tempfile.TemporaryDirectory() as parent:
         out = Path(parent) / "run"
         argv = [weir, "sim", str(HERE / name / "config.yaml"), "--threads", "1", "--out", str(out)]
         pipe = subprocess.PIPE
         with subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True) as process:
             running.add(process)
+            if ended:
+                process.kill()
             said = process.communicate()[1]
         if process.returncode != 0:
             lines = said.strip().splitlines() or [f"exit status {process.returncode}"]
@@ -71,6 +76,13 @@ def differs(packed: Path, out: Path) -> str:
     return f"{name}: its summary has other {', '.join(wrong)}" if wrong else ""
 
 
+def end(number: int, _: object) -> None:
+    """Ends what runs. An exception from here could come anywhere: in the start of a thread, too."""
+    ended.append(number)
+    for process in list(running):
+        process.kill()
+
+
 def main() -> int:
     """Compares the files, then the runs; returns the exit status."""
     weir = sys.argv[1] if len(sys.argv) > 1 else "weir"
@@ -88,20 +100,15 @@ def main() -> int:
     others = [version for version in about["versions"] if version != here]
     if others:
         print(f"here is {here or done.stderr.strip()}; packed are runs of {', '.join(others)}")
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # as Ctrl-C
-    futures: list[Future[list[str]]] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        try:
-            for name in about["runs"]:  # the first may run before the last is there
-                futures.append(pool.submit(repeat, weir, name))
-            said = [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            while not all(future.done() for future in futures):
-                for process in list(running):
-                    process.kill()
-                time.sleep(0.05)
-            raise
+        futures = [pool.submit(repeat, weir, name) for name in about["runs"]]
+        while not all(future.done() for future in futures):
+            time.sleep(0.1)
+    if ended:
+        return 128 + ended[0]
+    said = [future.result() for future in futures]
     wrong = [sentence for each in said for sentence in each]
     equal = f"{said.count([])} of {len(said)} runs gave the same again"
     print(*wrong, equal, sep="\n")
