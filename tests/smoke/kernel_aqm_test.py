@@ -166,7 +166,7 @@ def waits_as_it_aims(seen: Seen, name: str) -> bool:
     return half <= near < LIMIT_MS / 2 and longest > target
 
 
-def check_counts(seen: Seen, name: str) -> None:
+def check_counts(seen: Seen) -> None:
     """Every frame is accounted for, and what the switch marked is what the kernels saw marked."""
     kernel, link = seen.kernel, seen.summary["links"]["forward"]
     port = {port["name"]: port for port in seen.summary["ports"]}
@@ -185,7 +185,6 @@ def check_counts(seen: Seen, name: str) -> None:
     assert link["drops"] + link["marks"] > 0
     assert link["marks"] - kernel["b_lost"] <= kernel["IpExtInCEPkts"] <= link["marks"]
     assert (kernel["TcpExtTCPDeliveredCE"] > 0) == (kernel["IpExtInCEPkts"] > 0)
-    assert link["marks"] > 0 or not marks_ecn(name)
     marked = seen.packets[seen.packets["event"] == MARK]
     assert len(marked) == link["marks"]
     assert len(np.unique(marked["flow_id"])) <= 1  # the connection that asked for ECN
@@ -197,8 +196,9 @@ def test_kernel_cubic(lab, name):
     waited = []
     for _ in range(TRIES):
         seen = carry(lab, name)
-        check_counts(seen, name)
-        if waits_as_it_aims(seen, name):
+        check_counts(seen)
+        marks = seen.summary["links"]["forward"]["marks"]
+        if waits_as_it_aims(seen, name) and (marks > 0 or not marks_ecn(name)):
             return
-        waited.append(np.quantile(seen.waited_ms, [0.5, 1]))
-    pytest.fail(f"median and longest wait of each try, in ms: {waited}")
+        waited.append((*np.quantile(seen.waited_ms, [0.5, 1]), marks))
+    pytest.fail(f"median and longest wait of each try, in ms, and marks: {waited}")
