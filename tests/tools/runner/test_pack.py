@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
 import small
 import weir
 from typer.testing import CliRunner
+from waiting import wait_for
 from weir.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -80,9 +80,7 @@ def test_the_runs_of_an_archive_end_with_its_script(unpacked):
     command.write_text(command.read_text().replace("PIDS", str(pids)))
     command.chmod(0o755)
     script = subprocess.Popen([sys.executable, unpacked / "repeat.py", command])
-    deadline = time.monotonic() + 60
-    while not (pids.exists() and pids.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for(lambda: pids.exists() and pids.read_text(), "a run")
     script.terminate()
     assert script.wait(30) == 128 + signal.SIGTERM
     assert pids.read_text()

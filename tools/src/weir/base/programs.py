@@ -124,7 +124,7 @@ def child(argv: Sequence[object], **options: Any) -> Iterator[subprocess.Popen[A
 
 
 def awaited(future: Future[T]) -> T:
-    """Returns its result. Python sees a signal that came as it began to wait on the next look."""
+    """Returns its result. Waits in turns: Python overlooks a signal that comes as a wait begins."""
     while not future.done():
         wait([future], timeout=0.2)
     return future.result()

@@ -32,7 +32,7 @@ def obeyed() -> set[signal.Signals]:
 def passed_to(
     handler: Callable[[int, FrameType | None], object], numbers: set[signal.Signals]
 ) -> Iterator[None]:
-    """Calls a handler for some of them while the block runs.
+    """Calls a handler for those of `numbers` while the block runs.
 
     Only the main thread gets signals: in another one this does nothing.
     """
@@ -48,9 +48,9 @@ def passed_to(
 
 @contextmanager
 def held(react: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Delivers them once the block has ended, which `react` may hasten.
+    """Holds them back until the block has ended; `react` is called at once, and may hasten that.
 
-    Python raises an exception for a signal wherever it is, with a lock half taken, too.
+    A handler that raised would do so wherever Python is, also with a lock or a thread half made.
     """
     pending: list[int] = []
 
