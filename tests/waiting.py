@@ -7,10 +7,19 @@ WAIT_S = 120
 
 
 def wait_for(condition, what="", seconds=WAIT_S):
-    """Polls until condition() is true and returns its value; `what` may be a function, too."""
+    """Polls until condition() is true and returns its value; `what` may be a function, too.
+
+    A file or a process that went while the condition looked at it is one that is not there yet.
+    """
     deadline = time.monotonic() + seconds
-    while not (value := condition()):
+    while True:
+        gone = None
+        try:
+            if value := condition():
+                return value
+        except (FileNotFoundError, ProcessLookupError) as error:
+            gone = error
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what() if callable(what) else what}: not within {seconds} s")
+            text = what() if callable(what) else what
+            raise TimeoutError(f"{text}: not within {seconds} s") from gone
         time.sleep(0.02)
-    return value

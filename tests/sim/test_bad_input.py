@@ -8,12 +8,12 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from waiting import wait_for
 from weir.analysis.ring import open_ring
 
 if TYPE_CHECKING:
@@ -293,10 +293,7 @@ def test_ctrl_c(weir_sim: Path, tmp_path: Path, number: int) -> None:
     config, out = tmp_path / "x.yaml", tmp_path / "run"
     config.write_text(GOOD)
     process = subprocess.Popen([weir_sim, config, "--duration", "20h", "--out", out])
-    deadline = time.monotonic() + 30
-    while not (out / "interval.ring").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.3)
+    wait_for(lambda: (out / "interval.ring").stat().st_size > 4096)
     process.send_signal(number)
     assert process.wait(timeout=30) == 128 + number
     assert json.loads((out / "manifest.json").read_text())["exit"] == 128 + number
@@ -328,10 +325,8 @@ def test_a_run_folder_that_vanishes(weir_sim: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [weir_sim, config, "--duration", "20h", "--out", out], stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 30
-    ring = out / "interval.ring"
-    while not (ring.exists() and ring.stat().st_size > 4096) and time.monotonic() < deadline:
-        time.sleep(0.02)  # records are written once all files are there
+    # Records are written once all files are there.
+    wait_for(lambda: (out / "interval.ring").stat().st_size > 4096)
     shutil.rmtree(out)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)

@@ -7,12 +7,12 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
+import processes
 import pytest
 import yaml
+from waiting import wait_for
 from weir import bootstrap
 from weir.analysis.ring import open_ring
 
@@ -170,25 +170,16 @@ def begin(program: Path, folder: Path, config: str, *argv: str) -> subprocess.Po
     command = [program, path, "--out", folder / "run", "--threads", "3", *argv]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     branches = folder / "run/branches"
-    wait(lambda: len(list(branches.glob("*/manifest.json"))) == 3)
+    wait_for(lambda: len(list(branches.glob("*/manifest.json"))) == 3)
     return process
-
-
-def wait(until: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S_MAX
-    while not until():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def branch_of(process: subprocess.Popen[str], folder: Path, name: str) -> int:
     """Returns the process of a branch: the one that has its lock open."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     lock = folder / "run/branches" / name / ".weir-lock"
-    for child in children:
-        for descriptor in Path(f"/proc/{child}/fd").iterdir():
-            if descriptor.readlink() == lock:
-                return int(child)
+    for child in processes.children(process.pid):
+        if str(lock) in processes.links(child, "fd/"):
+            return child
     raise AssertionError(f"{name} does not run")
 
 
@@ -234,7 +225,7 @@ def test_the_end_of_the_trunk(weir_sim: Path, tmp_path: Path, number: signal.Sig
     process.send_signal(number)
     process.communicate(timeout=WAIT_S_MAX)
     assert process.returncode in (128 + number, -number)
-    wait(lambda: all(each["verdict"] != "running" for each in manifests(tmp_path).values()))
+    wait_for(lambda: all(each["verdict"] != "running" for each in manifests(tmp_path).values()))
     for each in manifests(tmp_path).values():
         assert each["verdict"] == "interrupted"
     for file in (tmp_path / "run/branches").glob("*/summary.json"):

@@ -21,8 +21,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import processes
 import pytest
 import yaml
+from waiting import wait_for
 from weir.analysis import folder
 from weir.analysis.run_summary import decode
 from weir.analysis.summary import groups as groups_table
@@ -517,14 +519,12 @@ def nothing_left(out):
 def guests():
     """Processes of guests, by their command lines."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-            place = (path.parent / "cwd").readlink()
-        except OSError:
-            continue
-        if place not in others and any(word.startswith(b"umid=weir") for word in words):
-            found.append((int(path.parent.name), words))
+    for pid in processes.pids():
+        words = processes.command_line(pid)
+        if any(word.startswith(b"umid=weir") for word in words):
+            found += [
+                (pid, words) for place in processes.links(pid, "cwd") if Path(place) not in others
+            ]
     return found
 
 
@@ -681,7 +681,7 @@ def started(weir_sim, write, tmp_path):
                 argv, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
             )
         )
-        until(lambda: len(guests()) >= 2)
+        wait_for(lambda: len(guests()) >= 2)
         return running[0]
 
     yield made
@@ -689,13 +689,6 @@ def started(weir_sim, write, tmp_path):
         process.kill()
         process.wait()
         process.stderr.close()
-
-
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def main_process(index):
@@ -736,7 +729,7 @@ def test_guests_end_with_a_run_that_is_killed(started):
     process = started()
     process.kill()
     process.wait()
-    until(lambda: guests() == [])
+    wait_for(lambda: guests() == [])
 
 
 def test_the_next_run_removes_the_folder_of_a_killed_one(started, write, run):
@@ -748,7 +741,7 @@ def test_the_next_run_removes_the_folder_of_a_killed_one(started, write, run):
     assert folders() - others == {going_on}
     process.kill()
     process.wait()
-    until(lambda: guests() == [])
+    wait_for(lambda: guests() == [])
     assert folders() - others == {going_on}
     run(config, "after")
     assert folders() <= others

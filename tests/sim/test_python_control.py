@@ -9,10 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 from weir.control import Measurements
 from weir.docs import reference
 
@@ -214,10 +214,7 @@ def test_ctrl_c_ends_a_control_that_does_not(weir_sim: Path, tmp_path: Path) -> 
     place.write_text(config(tmp_path, METHOD + body))
     argv = [str(weir_sim), str(place), "--out", str(tmp_path / "run")]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + WAIT_S_MAX
-        while not began.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(began.exists)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=WAIT_S_MAX)
     assert process.returncode != 0

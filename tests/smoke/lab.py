@@ -24,6 +24,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from processes import command_line, links, pids
 from waiting import WAIT_S, wait_for
 from weir.live.laboratory import ADDRESS, Laboratory
 from weir.live.laboratory import command as sh
@@ -43,12 +44,13 @@ SIX = {"a": "2001:2::c612:1", "b": "2001:2::c613:1"}
 
 def processes():
     """Command lines by process id. What runs beside the tests is in another namespace."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if line := path.read_bytes():
-                found[int(path.parent.name)] = line.replace(b"\0", b" ").decode()
-    return found
+    lines = {pid: b" ".join(command_line(pid)).decode() for pid in pids()}
+    return {pid: line for pid, line in lines.items() if line}
+
+
+def namespaces():
+    """The network namespaces that a process is in."""
+    return {place for pid in pids() for place in links(pid, "ns/net")}
 
 
 class Program(Child):

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import RUNTIME, Child, processes, wait_for
+from lab import RUNTIME, Child, namespaces, processes, wait_for
 
 ENDINGS = {"killed": signal.SIGKILL, "terminated": signal.SIGTERM, "ctrl-c": signal.SIGINT}
 
 
 def what_there_is():
     """Processes, network namespaces in use or named, folders of DPDK."""
-    used = {path.readlink() for path in Path("/proc").glob("[0-9]*/ns/net")}
-    return processes().keys(), used, [sorted(p.iterdir()) for p in (Path("/run/netns"), RUNTIME)]
+    folders = [sorted(p.iterdir()) for p in (Path("/run/netns"), RUNTIME)]
+    return processes().keys(), namespaces(), folders
 
 
 @pytest.mark.parametrize("ending", [*ENDINGS, "failure"])

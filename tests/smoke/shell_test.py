@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lab import MACHINES, RUNTIME, WAIT_S, WORKER, Child, processes, sh, wait_for
+from lab import MACHINES, RUNTIME, WAIT_S, WORKER, Child, namespaces, processes, sh, wait_for
 
 WEIR = [sys.executable, "-m", "weir"]
 # A user that is root in no namespace but his own; the last is what maps root there.
@@ -55,13 +55,12 @@ def shell(*words, as_user=False):
 
 def what_there_is():
     """Whatever could stay: processes, namespaces, interfaces, tables, files."""
-    used = {path.readlink() for path in Path("/proc").glob("[0-9]*/ns/net")}
     files = [sorted(p.iterdir()) for p in (Path("/run/netns"), RUNTIME) if p.is_dir()]
     shared = Path("/dev/shm/weir").exists()
     links = sh("ip", "-br", "link").splitlines()
     tables = sh("nft", "list", "tables")
     weirs = [line.split()[0] for line in links if line.startswith("weir")]
-    return processes().keys(), used, files, shared, weirs, tables
+    return processes().keys(), namespaces(), files, shared, weirs, tables
 
 
 def test_curl_through_a_shell_in_a_shell(page):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from processes import children, runs
 from typer.testing import CliRunner
 from waiting import wait_for
 from weir.cli.app import app
@@ -176,15 +177,10 @@ def test_what_is_no_tcp_is_named(tmp_path, build):
 def test_the_known_runs_end_with_what_makes_them():
     """SIGTERM ended Python alone: a run of hours went on."""
     with subprocess.Popen([sys.executable, "-c", HOURS], stderr=subprocess.PIPE) as made:
-
-        def children():
-            found = Path(f"/proc/{made.pid}/task").glob("*/children")
-            return [pid for file in found for pid in file.read_text().split()]
-
         try:
-            started = wait_for(children, "a child")
+            started = wait_for(lambda: children(made.pid), "a child")
             made.terminate()
             assert made.wait(30) == 128 + signal.SIGTERM, made.stderr.read().decode()
         finally:
             made.kill()
-    assert not [pid for pid in started if Path("/proc", pid).exists()]
+    assert not any(map(runs, started))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from processes import command_line, pids
 from small import CONFIG
 from waiting import wait_for
 from weir.analysis import labels
@@ -225,15 +226,8 @@ def hours(folder):
 
 def running(out):
     """The programs that write below a folder, by id."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue  # it has ended
-        if any(word.startswith(os.fsencode(out) + b"/") for word in words):
-            found.append(int(path.parent.name))
-    return found
+    below = os.fsencode(out) + b"/"
+    return [pid for pid in pids() if any(word.startswith(below) for word in command_line(pid))]
 
 
 @pytest.mark.parametrize(("cpus", "workers", "cells", "spare"), [

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from processes import children, command_line, runs
 from small import CONFIG, HOW
 from waiting import wait_for
 from weir.base.terminal import console
@@ -31,40 +32,13 @@ exec {weir_sim} "$@"
 """
 
 
-def children(pid):
-    """The programs that a process has started and that have not ended."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue  # it has ended
-        if int(parent) == pid and state != "Z":
-            found.append(int(path.parent.name))
-    return found
-
-
-def command_line(pid):
-    try:
-        return (Path("/proc") / str(pid) / "cmdline").read_text().split("\0")
-    except OSError:
-        return []
-
-
 def running(pid):
     """A cell's weir-sim: until it is executed, a child has the command line of its parent."""
     parents = command_line(pid)
     for child in children(pid):
-        if "--out" in (line := command_line(child)) and line != parents:
+        if b"--out" in (line := command_line(child)) and line != parents:
             return child
     return None
-
-
-def gone(pid):
-    try:
-        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def sweep(folder, *args):
@@ -288,7 +262,7 @@ def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder):
         client.send_signal(number)
         client.communicate(timeout=DEADLINE_S)
         assert client.returncode == status
-        wait_for(lambda: all(map(gone, cluster.cells)))
+        wait_for(lambda: not any(map(runs, cluster.cells)))
     (folder / "s.yaml").write_text("config: x.yaml\nseeds: 4\n")
     client = cluster.sweep("--json", "--out", str(signal.SIGKILL.value))
     said, err = client.communicate(timeout=DEADLINE_S)
@@ -299,8 +273,8 @@ def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder):
     cluster.sweep("--out", "last")
     victim, survivor = map(cluster.running, cluster.workers)
     cluster.workers[0].kill()
-    wait_for(lambda: gone(victim))
-    assert not gone(survivor)
+    wait_for(lambda: not runs(victim))
+    assert runs(survivor)
 
 
 SHORT = "config: x.yaml\nduration: 1000s\nseeds: 3\ngrid: {flows.0.cc: [newreno, cubic]}\n"

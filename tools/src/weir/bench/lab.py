@@ -128,9 +128,10 @@ class Measured(Child):
 def busiest_ns(pid: int, before: dict[str, int]) -> tuple[float, dict[str, int]]:
     """Returns the time of the thread that used most since `before`, and all threads' times now."""
     now: dict[str, int] = {}
-    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        with contextlib.suppress(OSError, ProcessLookupError):
-            now[path.parent.name] = int(path.read_text().split()[0])
+    with contextlib.suppress(OSError):  # the program has ended, or below it a thread
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                now[thread.name] = int((thread / "schedstat").read_text().split()[0])
     used = [value - before.get(thread, 0) for thread, value in now.items()]
     return float(max(used, default=0)), now
 

@@ -95,8 +95,10 @@ class Program(Child):
     def opened(self) -> None:
         """Keeps the paths of its memif sockets and DPDK lock, which stay behind if it is killed."""
         with suppress(OSError):
-            opened = Path(f"/proc/{self.process.pid}/fd").iterdir()
-            names = [str(each.readlink()) for each in opened]
+            names = []
+            for descriptor in Path(f"/proc/{self.process.pid}/fd").iterdir():
+                with suppress(OSError):  # closed meanwhile
+                    names.append(str(descriptor.readlink()))
             listed = Path("/proc/net/unix").read_text(errors="replace").splitlines()
             rows = [row.split(maxsplit=7) for row in listed]
             names += [row[7] for row in rows if f"socket:[{row[6]}]" in names and row[7:]]
