@@ -37,6 +37,10 @@
 // before, and where losses had ended Startup or UP, Startup goes on, or a REFILL begins the next UP
 // (5.5.11). ECN echoes are not answered, as in the draft.
 //
+// Beside BBRv3 of Linux (6.12 with Google's patch, a guest) in 54 networks of 10 to 200 Mbit/s and
+// 10 to 100 ms its goodput differs by -2.1 to 0.1 % without loss and -1.9 to 0.8 % with 0.1 % of
+// random loss. With 1 % it is -5 to 3 %, but for one network of 10 Mbit/s and 100 ms (21 %).
+//
 // Restarts (5.4.1). Whenever the application had left nothing in flight, it is paced at bw,
 // ProbeRTT ends if its time is over, and the next ACK does not begin it.
 //

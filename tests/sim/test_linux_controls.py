@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from weir.plugin import kernel, new
 
@@ -246,3 +247,120 @@ def test_a_module_that_refuses_its_parameters_ends_the_run(
 ) -> None:
     text = config("cdg", compile_control("cdg"), False).replace(".so}", ".so, window: 3}")
     sim.refuse(text, "configure: the module's init refuses them")
+
+
+# What BBRv3's kernels tell of segments, by a parameter: one number at a time, where the figures of
+# each ACK have the slow start threshold. The window is as large as the network's.
+SEGMENTS = """\
+#include <linux/module.h>
+#include <net/tcp.h>
+
+static int what __read_mostly;
+module_param(what, int, 0644);
+
+struct seen {
+	u32 lost, repaired, other;
+};
+
+static void seen_marked_lost(struct sock *sk, const struct sk_buff *skb)
+{
+	const struct tcp_skb_cb *scb = TCP_SKB_CB(skb);
+	struct seen *seen = inet_csk_ca(sk);
+
+	seen->lost += tcp_skb_pcount(skb);
+	seen->other += scb->tx.in_flight == 0 || scb->tx.in_flight > tcp_sk(sk)->snd_cwnd;
+	seen->other += tcp_sk(sk)->lost - scb->tx.lost - 1 >= tcp_sk(sk)->snd_cwnd;
+}
+
+static void seen_event(struct sock *sk, enum tcp_ca_event event)
+{
+	struct seen *seen = inet_csk_ca(sk);
+
+	seen->repaired += event == CA_EVENT_TLP_RECOVERY;
+}
+
+static void seen_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	struct seen *seen = inet_csk_ca(sk);
+	u32 shown[] = {seen->lost, rs->tx_in_flight, rs->lost, seen->repaired, seen->other};
+
+	tcp_snd_cwnd_set(tcp_sk(sk), 20);
+	tcp_sk(sk)->snd_ssthresh = shown[what];
+}
+
+static void seen_init(struct sock *sk)
+{
+	sk->sk_pacing_rate = ~0ul;
+	tcp_snd_cwnd_set(tcp_sk(sk), 20);
+}
+
+static u32 seen_ssthresh(struct sock *sk)
+{
+	return tcp_sk(sk)->snd_ssthresh;
+}
+
+static u32 seen_undo_cwnd(struct sock *sk)
+{
+	return tcp_snd_cwnd(tcp_sk(sk));
+}
+
+static u32 seen_tso_segs(struct sock *sk, unsigned int mss_now)
+{
+	return 1;
+}
+
+static struct tcp_congestion_ops seen_ops __read_mostly = {
+	.flags = TCP_CONG_WANTS_CE_EVENTS,
+	.name = "seen",
+	.owner = THIS_MODULE,
+	.init = seen_init,
+	.cong_control = seen_control,
+	.cwnd_event = seen_event,
+	.skb_marked_lost = seen_marked_lost,
+	.ssthresh = seen_ssthresh,
+	.undo_cwnd = seen_undo_cwnd,
+	.tso_segs = seen_tso_segs,
+};
+
+static int __init seen_register(void)
+{
+	return tcp_register_congestion_control(&seen_ops);
+}
+
+module_init(seen_register);
+MODULE_LICENSE("Dual BSD/GPL");
+"""
+LOST, IN_FLIGHT_AT_SEND, LOST_SINCE, REPAIRED, OTHER = range(5)
+
+
+def test_a_control_of_bbrv3_s_kernels_sees_each_segment(simulate: Simulate, tmp_path: Path) -> None:
+    """It is shown of each loss, and of what was in flight and lost when a segment left."""
+    (tmp_path / "seen.c").write_text(SEGMENTS)
+    folder = tmp_path / "seen"
+    new.create("linux", "seen", folder, kernel.files(str(tmp_path / "seen.c"), None))
+    subprocess.run(["make", "-s", "-C", folder], check=True)
+
+    def shown(what: int, lossy: bool, *more: str) -> Any:
+        plugin = f"{folder}/seen.so, what: {what}"
+        text = config("seen", Path(plugin), lossy) + "telemetry: {level: 3}\n"
+        return simulate(text, "duration=10s", "warmup=0s", "flows.0.tso=no", *more).records("cc")
+
+    acks = shown(LOST, True)
+    assert acks["lost_segs"][-1] > 5
+    called = acks["rtt_ns"] > 0  # else RACK's timer has found a loss
+    assert (acks["obs0"] == acks["lost_segs"])[called].all()
+    assert (shown(OTHER, True)["obs0"] == 0).all()
+    acks = shown(IN_FLIGHT_AT_SEND, False)
+    assert set(acks["obs0"][acks["ts_ns"] > 1e9]) == {20}  # of two that left at once the second
+    # The segment left an RTT ago: what has been declared lost since then, from the transport's own.
+    acks = shown(LOST_SINCE, True)
+    before = np.searchsorted(acks["ts_ns"], acks["ts_ns"] - acks["rtt_ns"], side="right") - 1
+    since = acks["lost_segs"] - acks["lost_segs"][np.maximum(before, 0)]
+    timed = (acks["rtt_ns"] % 1_000_000 != 0) & (before > 0)  # not by timestamps, in ms
+    assert timed.mean() > 0.9
+    assert (acks["obs0"] == since)[timed].all()
+    # Of each burst of ten the queue drops the last, which often a tail loss probe repairs.
+    queue = "paths.forward.0.link.queue={fifo: {limit: 8pkt}}"
+    source = "flows.0.source={request: {think: 300ms, times: fixed, sizes: {mean: 14480B}}}"
+    acks = shown(REPAIRED, False, queue, source)
+    assert acks["obs0"][-1] > 5

@@ -5,6 +5,7 @@
 //
 //	kernel                                        here
 //	tcp_ack: pkts_acked, in_ack_event             on_sample
+//	tcp_notify_skb_loss_event, rate_sample.lost   on_packet (BBRv3's kernels)
 //	tcp_enter_recovery, tcp_enter_cwr, ssthresh   on_loss
 //	tcp_enter_loss                                on_rto
 //	tcp_undo_cwnd_reduction                       on_spurious
@@ -16,6 +17,9 @@
 //   - The window of a flow that its application limits does not decay (tcp_cwnd_validate).
 //   - Loss does not become Recovery if retransmissions are lost.
 //   - rate_sample.is_ack_delayed is never set, nor are PLB and what is sent by BPF.
+//   - No route has BBRv3's ecn_low, without which it does not answer ECN. In 54 networks of 10 to
+//     200 Mbit/s its goodput is within 0.6 % of the patched kernel's where nothing is lost, and
+//     within 3 % with 0.1 % of random loss. With 1 % it is 4 % lower in the mean: why is not known.
 #include <weir/linux/module.h>
 
 #define TICK_NS (NSEC_PER_SEC / HZ)
@@ -154,7 +158,8 @@ static void linux_on_sample(void *state, const void *config, const struct cc_sam
 	};
 
 	kernel_call.max_packets_out = (u32)(s->nxt_segs - s->una_segs) + s->passed_segs;
-	kernel_call.cwnd_limited = s->cwnd_limited;
+	kernel_call.cwnd_limited = tp->is_cwnd_limited = s->cwnd_limited;
+	kernel_call.ece = s->ece;
 	kernel_call.rtt_min_us = (u32)(s->rtt_min_ns / NSEC_PER_USEC);
 	tp->snd_una = (u32)s->una_segs * tp->mss_cache;
 	tp->snd_nxt = (u32)s->nxt_segs * tp->mss_cache;
@@ -185,6 +190,37 @@ static void linux_on_sample(void *state, const void *config, const struct cc_sam
 		tp->prior_ssthresh = 0;
 }
 
+// Only for a control that asks for each lost segment: what these kernels keep of segments.
+static void linux_on_packet(void *state, const void *config, const struct cc_packet *p) {
+	struct sock *sk = enter(state, p->now_ns);
+	struct tcp_sock *tp = tcp_of(state);
+	const struct sk_buff skb = {{
+		.seq = (u32)p->number * tp->mss_cache,
+		.end_seq = (u32)(p->number + 1) * tp->mss_cache,
+		.tx = {.delivered_mstamp = 1,
+			.in_flight = p->inflight_segs,
+			.lost = (u32)p->lost_segs,
+			.is_app_limited = p->app_limited},
+	}};
+	bool newer = p->sent_ns > tp->newest_sent_ns
+		|| (p->sent_ns == tp->newest_sent_ns && p->number > tp->newest);
+
+	if (p->event == CC_PACKET_SENT && !p->retransmission) {
+		tp->app_limited_at_end = p->app_limited;
+	} else if (p->event == CC_PACKET_SENT && p->probe) {
+		tp->tlp_end = (u32)(p->number + 1) * tp->mss_cache;
+		tp->tlp_orig_data_app_limited = tp->app_limited_at_end;
+	} else if (p->event == CC_PACKET_LOST) {
+		tp->lost++;
+		ops_of(sk)->skb_marked_lost(sk, &skb);
+	} else if (p->event == CC_PACKET_ACKED && newer) {
+		tp->newest_sent_ns = p->sent_ns;
+		tp->newest = p->number;
+		tp->newest_in_flight = p->inflight_segs;
+		tp->newest_lost = (u32)p->lost_segs;
+	}
+}
+
 // tcp_update_pacing_rate. Only slow start reads it: CUBIC's HyStart.
 static void update_pacing_rate(struct sock *sk, u32 packets_out) {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -198,6 +234,8 @@ static void update_pacing_rate(struct sock *sk, u32 packets_out) {
 }
 
 static void control_by_rate(struct sock *sk, const struct cc_ack *ack) {
+	const struct tcp_sock *tp = tcp_sk(sk);
+	bool known = tp->newest_sent_ns > 0;
 	const struct rate_sample rs = {
 		.prior_delivered = (u32)ack->prior_delivered_segs + 1,
 		.delivered = ack->acked_segs > 0
@@ -209,10 +247,15 @@ static void control_by_rate(struct sock *sk, const struct cc_ack *ack) {
 		.acked_sacked = ack->acked_segs,
 		.prior_in_flight = ack->prior_inflight_segs,
 		.is_app_limited = ack->app_limited,
+		.prior_lost = known ? tp->newest_lost : 0,
+		.lost = known ? (s32)(tp->lost - tp->newest_lost) : 0,
+		.tx_in_flight = known ? tp->newest_in_flight : 0,
+		.is_acking_tlp_retrans_seq = tp->tlp_end > 0 && tp->snd_una == tp->tlp_end,
+		.is_ece = kernel_call.ece,
 	};
 
 #ifdef KERNEL_CONTROL_SEES_ACK
-	ops_of(sk)->cong_control(sk, tcp_sk(sk)->snd_una, 0, &rs);
+	ops_of(sk)->cong_control(sk, tp->snd_una, 0, &rs);
 #else
 	ops_of(sk)->cong_control(sk, &rs);
 #endif
@@ -226,7 +269,8 @@ static void linux_on_ack(
 
 	count_out(tp, tp->packets_out, ack->inflight_segs);
 	kernel_call.enters_cwr = false;
-	tp->lost += ack->lost_segs;
+	if (ops_of(sk)->skb_marked_lost == NULL)
+		tp->lost += ack->lost_segs;
 	tp->app_limited = 0;
 	tp->tcp_wstamp_ns = ack->next_send_ns;
 	if (!ack->in_recovery && !ack->in_loss) {
@@ -244,6 +288,7 @@ static void linux_on_ack(
 		if (ops_of(sk)->cong_control == NULL)
 			update_pacing_rate(sk, (tp->snd_nxt - tp->snd_una) / tp->mss_cache);
 	}
+	tp->newest_sent_ns = 0;
 	answer(sk, out);
 }
 
@@ -266,8 +311,13 @@ static void linux_on_loss(
 	tp->prior_ssthresh = cwr ? 0 : tcp_current_ssthresh(sk);
 	tp->snd_cwnd_cnt = 0;
 	tp->prior_cwnd = tp->snd_cwnd;
+	if (loss->probe)
+		event(sk, CA_EVENT_TLP_RECOVERY);
 	tp->snd_ssthresh = ops_of(sk)->ssthresh(sk);
-	set_state(sk, cwr ? TCP_CA_CWR : TCP_CA_Recovery);
+	set_state(sk, cwr || loss->probe ? TCP_CA_CWR : TCP_CA_Recovery);
+	if (loss->probe && ops_of(sk)->cong_control != NULL)
+		set_state(sk, TCP_CA_Open); // its episode is over at once (tcp_process_tlp_ack)
+	tp->tlp_end = 0;
 	answer(sk, out);
 }
 
@@ -284,6 +334,7 @@ static void linux_on_rto(
 		tp->snd_ssthresh = ops_of(sk)->ssthresh(sk);
 		event(sk, CA_EVENT_LOSS);
 	}
+	tp->tlp_end = 0;
 	tp->snd_cwnd = kernel_call.packets_in_flight + 1;
 	tp->snd_cwnd_cnt = 0;
 	set_state(sk, TCP_CA_Loss);
@@ -387,6 +438,7 @@ __attribute__((constructor)) static void load(void) {
 	if (control == NULL)
 		return;
 	linux_ops.prr = control->cong_control == NULL;
+	linux_ops.on_packet = control->skb_marked_lost != NULL ? linux_on_packet : NULL;
 	if ((control->flags & TCP_CONG_NEEDS_ECN) != 0) {
 		linux_ops.codepoint = CC_ECN_ECT0;
 		linux_ops.feedback = CC_FEEDBACK_DCTCP;

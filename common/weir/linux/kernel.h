@@ -2,124 +2,10 @@
 // Public: what a congestion control of Linux (net/ipv4/tcp_*.c) includes and calls, as far as
 // control.c gives it. Written from the interface; the algorithm's file is the kernel's, or yours.
 //
-// A flow has one struct tcp_sock with the control's own 104 bytes (ICSK_CA_PRIV_SIZE). What
+// A flow has one struct tcp_sock with the control's own bytes (ICSK_CA_PRIV_SIZE). What
 // only lasts for a call is in `kernel_call`, one per thread.
 #pragma once
-#include <assert.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int8_t s8;
-typedef int16_t s16;
-typedef int32_t s32;
-typedef int64_t s64;
-typedef u8 __u8;
-typedef u16 __u16;
-typedef u32 __u32;
-typedef u64 __u64;
-typedef s32 __s32;
-#define U8_MAX UINT8_MAX
-#define U16_MAX UINT16_MAX
-#define U32_MAX UINT32_MAX
-#define S32_MAX INT32_MAX
-#define U32_C(x) x##U
-
-// The compiler's.
-#define __init __attribute__((unused))
-#define __exit __attribute__((unused))
-#define __pure __attribute__((pure))
-#define __maybe_unused __attribute__((unused))
-#define __read_mostly
-#define __bpf_kfunc
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
-#define fallthrough __attribute__((fallthrough))
-#define READ_ONCE(x) (x)
-#define WRITE_ONCE(x, value) ((x) = (value))
-#define cmpxchg(at, before, value)                                                                 \
-	({                                                                                         \
-		__typeof__(*(at)) was_ = *(at);                                                    \
-		if (was_ == (before))                                                              \
-			*(at) = (value);                                                           \
-		was_;                                                                              \
-	})
-#define BUG_ON(condition) assert(!(condition))
-#define BUILD_BUG_ON(condition) static_assert(!(condition), #condition)
-#define WARN_ONCE(condition, ...) (!!(condition))
-#define WARN_ON_ONCE(condition) (!!(condition))
-#define pr_debug(...) ((void)0)
-#define pr_info(...) ((void)0)
-#define pr_err(...) ((void)0)
-#define EXPORT_SYMBOL_GPL(name) static_assert(1, "")
-#define EXPORT_SYMBOL(name) static_assert(1, "")
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-
-// Arithmetic. The operands of two types are compared as C does.
-#define min(a, b)                                                                                  \
-	({                                                                                         \
-		__typeof__(a) a_ = (a);                                                            \
-		__typeof__(b) b_ = (b);                                                            \
-		a_ < b_ ? a_ : b_;                                                                 \
-	})
-#define max(a, b)                                                                                  \
-	({                                                                                         \
-		__typeof__(a) a_ = (a);                                                            \
-		__typeof__(b) b_ = (b);                                                            \
-		a_ > b_ ? a_ : b_;                                                                 \
-	})
-#define min_t(type, a, b) min((type)(a), (type)(b))
-#define max_t(type, a, b) max((type)(a), (type)(b))
-#define max3(a, b, c)                                                                              \
-	({                                                                                         \
-		__typeof__(a) most_ = max(a, b);                                                   \
-		max(most_, c);                                                                     \
-	})
-#define clamp(x, low, high)                                                                        \
-	({                                                                                         \
-		__typeof__(x) least_ = max(x, low);                                                \
-		min(least_, high);                                                                 \
-	})
-#define min_not_zero(a, b)                                                                         \
-	({                                                                                         \
-		__typeof__(a) x_ = (a);                                                            \
-		__typeof__(b) y_ = (b);                                                            \
-		x_ == 0 ? y_ : y_ == 0 ? x_ : min(x_, y_);                                         \
-	})
-#define do_div(n, base)                                                                            \
-	({                                                                                         \
-		u32 base_ = (base), rest_ = (u32)((n) % base_);                                    \
-		(n) /= base_;                                                                      \
-		rest_;                                                                             \
-	})
-#define DIV_ROUND_CLOSEST(x, by)                                                                   \
-	((x) < 0 ? ((x) - (__typeof__(x))(by) / 2) / (__typeof__(x))(by)                           \
-		 : ((x) + (__typeof__(x))(by) / 2) / (__typeof__(x))(by))
-#define DIV_ROUND_UP(x, by) (((x) + (by)-1) / (by))
-#define div_u64(n, by) ((u64)(n) / (u32)(by))
-#define div64_u64(n, by) ((u64)(n) / (u64)(by))
-#define div64_ul(n, by) ((u64)(n) / (unsigned long)(by))
-#define div64_long(n, by) ((s64)(n) / (long)(by))
-static inline int fls64(u64 x) {
-	return x == 0 ? 0 : 64 - __builtin_clzll(x);
-}
-static inline bool is_power_of_2(unsigned long n) {
-	return n != 0 && (n & (n - 1)) == 0;
-}
-static inline bool before(u32 a, u32 b) {
-	return (s32)(a - b) < 0;
-}
-#define after(a, b) before(b, a)
-static inline bool between(u32 a, u32 low, u32 high) {
-	return high - low >= a - low;
-}
+#include <weir/linux/language.h>
 
 // Time. Ticks as of Debian's kernels; -DHZ=1000 for others.
 #ifndef HZ
@@ -140,6 +26,7 @@ struct kernel_call {
 	u32 rtt_min_us;
 	u32 draws; // of get_random_u32 in this call
 	bool cwnd_limited;
+	bool ece; // this ACK echoes a mark
 	bool enters_cwr; // the control has called tcp_enter_cwr
 };
 extern __thread struct kernel_call kernel_call __attribute__((tls_model("initial-exec")));
@@ -263,7 +150,7 @@ u32 minmax_running_max(struct minmax *m, u32 window, u32 t, u32 v);
 u32 minmax_running_min(struct minmax *m, u32 window, u32 t, u32 v);
 
 // The connection.
-#define ICSK_CA_PRIV_SIZE (13 * sizeof(u64))
+#define ICSK_CA_PRIV_SIZE (18 * sizeof(u64)) // BBRv3's kernels; others have 13
 #define TCP_CA_NAME_MAX 16
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_INIT_CWND 10
@@ -285,6 +172,7 @@ enum tcp_ca_event {
 	CA_EVENT_LOSS,
 	CA_EVENT_ECN_NO_CE,
 	CA_EVENT_ECN_IS_CE,
+	CA_EVENT_TLP_RECOVERY,
 };
 enum tcp_ca_ack_event_flags {
 	CA_ACK_SLOWPATH = 1,
@@ -292,7 +180,8 @@ enum tcp_ca_ack_event_flags {
 	CA_ACK_ECE = 4,
 };
 enum { TCP_ECN_OK = 1, TCP_ECN_QUEUE_CWR = 2, TCP_ECN_DEMAND_CWR = 4, TCP_ECN_SEEN = 8 };
-enum { TCP_CONG_NON_RESTRICTED = 1, TCP_CONG_NEEDS_ECN = 2 };
+enum { TCP_ECN_LOW = 16, TCP_ECN_ECT_PERMANENT = 32 };
+enum { TCP_CONG_NON_RESTRICTED = 1, TCP_CONG_NEEDS_ECN = 2, TCP_CONG_WANTS_CE_EVENTS = 4 };
 enum { ICSK_ACK_TIMER = 2, ICSK_ACK_NOW = 8 };
 
 struct sock {
@@ -303,6 +192,22 @@ struct sock {
 	u8 sk_pacing_shift;
 	u8 sk_state;
 };
+
+// A segment, as skb_marked_lost() sees it.
+struct tcp_skb_cb {
+	u32 seq, end_seq;
+	u8 sacked;
+	struct {
+		u32 delivered_mstamp, in_flight, lost;
+		bool is_app_limited;
+	} tx;
+};
+struct sk_buff {
+	struct tcp_skb_cb cb;
+};
+#define TCP_SKB_CB(skb) ((struct tcp_skb_cb *)&(skb)->cb)
+#define tcp_skb_pcount(skb) 1
+#define tcp_skb_tx_in_flight_is_suspicious(count, sacked, in_flight) ((count) > (in_flight))
 
 struct inet_connection_sock {
 	struct sock sk;
@@ -332,7 +237,14 @@ struct tcp_sock {
 		u32 rcv_tsval, rcv_tsecr;
 	} rx_opt;
 	u8 ecn_flags;
+	u8 fast_ack_mode;
+	bool is_cwnd_limited, is_sack_reneg, tlp_orig_data_app_limited;
 	bool undone; // the reduction of this episode was
+	bool app_limited_at_end; // the last new segment was
+	// The newest segment that an ACK acknowledges, and what was so when it left.
+	u64 newest_sent_ns, newest;
+	u32 newest_in_flight, newest_lost;
+	u32 tlp_end; // the segment after a tail loss probe that was sent before
 	u64 priv[ICSK_CA_PRIV_SIZE / sizeof(u64)];
 };
 
@@ -344,6 +256,8 @@ struct ack_sample {
 
 struct rate_sample {
 	u64 prior_mstamp;
+	u32 prior_lost, tx_in_flight;
+	s32 lost;
 	u32 prior_delivered, prior_delivered_ce;
 	s32 delivered, delivered_ce;
 	long interval_us;
@@ -353,7 +267,7 @@ struct rate_sample {
 	u32 acked_sacked;
 	u32 prior_in_flight;
 	u32 last_end_seq;
-	bool is_app_limited, is_retrans, is_ack_delayed;
+	bool is_app_limited, is_retrans, is_ack_delayed, is_acking_tlp_retrans_seq, is_ece;
 };
 
 struct tcpvegas_info {
@@ -365,6 +279,19 @@ struct tcp_dctcp_info {
 };
 struct tcp_bbr_info {
 	u32 bbr_bw_lo, bbr_bw_hi, bbr_min_rtt, bbr_pacing_gain, bbr_cwnd_gain;
+	u32 bbr_bw_hi_lsb, bbr_bw_hi_msb, bbr_bw_lo_lsb, bbr_bw_lo_msb;
+	u8 bbr_mode, bbr_phase, bbr_version;
+	u32 bbr_inflight_lo, bbr_inflight_hi, bbr_extra_acked;
+};
+enum tcp_bbr_phase {
+	BBR_PHASE_INVALID,
+	BBR_PHASE_STARTUP,
+	BBR_PHASE_DRAIN,
+	BBR_PHASE_PROBE_RTT,
+	BBR_PHASE_PROBE_BW_UP,
+	BBR_PHASE_PROBE_BW_DOWN,
+	BBR_PHASE_PROBE_BW_CRUISE,
+	BBR_PHASE_PROBE_BW_REFILL,
 };
 union tcp_cc_info {
 	struct tcpvegas_info vegas;
@@ -383,6 +310,8 @@ struct tcp_congestion_ops {
 	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*min_tso_segs)(struct sock *sk);
+	u32 (*tso_segs)(struct sock *sk, unsigned mss_bytes); // BBRv3's kernels: in its place
+	void (*skb_marked_lost)(struct sock *sk, const struct sk_buff *skb); // these, too
 #ifdef KERNEL_CONTROL_SEES_ACK // from 6.10 on; the Makefile looks
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 #else
@@ -437,14 +366,19 @@ void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked);
 #define tcp_enter_cwr(sk) ((void)(kernel_call.enters_cwr = true))
 
 // What a control tells the kernel, and nothing here needs.
-#define sock_net(sk) NULL
+struct net {
+	struct {
+		u8 sysctl_tcp_min_tso_segs, sysctl_tcp_plb_enabled;
+	} ipv4;
+};
+#define sock_net(sk) (&(struct net){{.sysctl_tcp_min_tso_segs = 2}})
 #define NET_INC_STATS(net, counter) ((void)0)
 #define NET_ADD_STATS(net, counter, n) ((void)0)
 #define INET_ECN_dontxmit(sk) ((void)0)
 #define __tcp_send_ack(...) ((void)0)
 #define TCP_PLB_SCALE 8
 struct tcp_plb_state {
-	u32 unused;
+	u32 pause_until;
 };
 #define tcp_plb_init(sk, plb) ((void)0)
 #define tcp_plb_update_state(sk, plb, ratio) ((void)(ratio))

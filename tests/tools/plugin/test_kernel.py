@@ -66,6 +66,19 @@ def test_a_file_for_the_kernel_becomes_a_plugin(weir, tmp_path):
     assert "the module's init refuses them" in refused.err
 
 
+def test_arguments_of_another_kernel_are_an_error(weir, tmp_path):
+    """They were passed all the same: the first that a function of two got was a number."""
+    other = (
+        "static void own_main(struct sock *sk, u32 ack, int flag)\n{\n}\n\nstatic struct tcp_cong"
+    )
+    text = OWN.replace("static struct tcp_cong", other).replace("cong_avoid", "cong_control", 1)
+    (tmp_path / "own.c").write_text(text.replace("tcp_reno_cong_avoid", "own_main"))
+    assert weir("new", "cc", "mine", "--linux", "own.c").status == 0
+    made = subprocess.run(["make", "-C", tmp_path / "mine"], capture_output=True, text=True)
+    assert made.returncode != 0
+    assert "incompatible pointer type" in made.stderr
+
+
 def test_the_package_of_a_run_names_the_license(weir, tmp_path):
     (tmp_path / "own.c").write_text(OWN)
     assert weir("new", "cc", "mine", "--linux", "own.c").status == 0

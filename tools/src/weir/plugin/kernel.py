@@ -26,6 +26,7 @@ from weir.plugin import new
 CONTROL = re.compile(r"(?:.*/)?(?:tcp_)?([a-z0-9]+)(?:\.c)?")
 NEEDED = re.compile(rb'^#include "(tcp_\w+)\.h"', re.MULTILINE)
 OPS = b"tcp_congestion_ops"
+EXPORTS = b"EXPORT_SYMBOL"  # others' headers have all that they give
 
 
 def files(control: str, package: str | None) -> list[Path]:
@@ -38,12 +39,10 @@ def files(control: str, package: str | None) -> list[Path]:
     text = main.read_bytes()  # names in kernels' comments may be in Latin-1
     if OPS not in text:
         raise UserError(f"new: --linux: {main} has no struct tcp_congestion_ops")
-    beside = [
-        main.with_name(f"{name.decode()}{end}")
-        for name in NEEDED.findall(text)
-        for end in (".c", ".h")
-    ]
-    return [main, *(path for path in beside if path.is_file() and path != main)]
+    headers = [main.with_name(f"{name.decode()}.h") for name in NEEDED.findall(text)]
+    sources = [path.with_suffix(".c") for path in headers if path.stem != main.stem]
+    exporting = [path for path in sources if path.is_file() and EXPORTS in path.read_bytes()]
+    return [main, *exporting, *(path for path in headers if path.is_file())]
 
 
 def compiled(control: str, folder: Path, package: str | None = None) -> Path:
