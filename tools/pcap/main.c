@@ -207,6 +207,7 @@ static int analyze(struct job *job, struct err *err) {
 		return rc;
 	// A file that is not a capture leaves no folder.
 	rc = analysis_open(&job->analysis, job->files, job->files_count, s->interface, err);
+	run_catch_signals();
 	if (rc == 0)
 		rc = run_create(&job->run, &job->options, true, err);
 	if (rc < 0) {
@@ -214,7 +215,6 @@ static int analyze(struct job *job, struct err *err) {
 		return rc;
 	}
 	rc = open_streams(job, err);
-	run_catch_signals();
 	if (rc == 0)
 		rc = read_files(job, err);
 	rc = analysis_found(&job->analysis, job->files[0], close_streams(job, rc, err), err);
@@ -234,7 +234,6 @@ static int matched(struct job *job, struct err *err) {
 
 	job->start_s = clock_s(CLOCK_MONOTONIC);
 	job->start_cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
-	run_catch_signals();
 	if (rc == 0)
 		rc = compare_read(c, compare_progress, job, err);
 	job->shown_s = -1; // the last line comes in any case
@@ -278,6 +277,7 @@ static int compare(struct job *job, struct err *err) {
 	if (rc == 0)
 		rc = match_init(&c->match, &limits, job->tel, err);
 	if (rc == 0) {
+		run_catch_signals();
 		rc = run_create(&job->run, &job->options, true, err);
 		if (rc == 0)
 			rc = matched(job, err);

@@ -144,6 +144,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 		rc = guests_check(s->guests, err);
 	if (rc < 0)
 		return rc;
+	run_catch_signals(); // one that comes once there is a folder leaves a whole one
 	rc = run_create(s->run, opt, true, err);
 	if (rc == 0)
 		rc = sim_open(s, opt->pcap, err);
@@ -151,7 +152,6 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 		rc = sim_threads(s, s->branches.count > 0 ? 1 : opt->threads, err);
 	if (rc < 0)
 		return run_end(s->run, NULL, NULL, &verdict, rc, err);
-	run_catch_signals();
 	run_stdout_aside();
 	s->failed = guests_boot(s->guests, &s->err);
 	run_through(s, opt);
@@ -236,12 +236,12 @@ static int offline_through(struct offline *o, const struct run_options *opt, str
 
 	if (rc < 0)
 		return rc;
+	run_catch_signals();
 	rc = run_create(o->run, opt, true, err);
 	if (rc == 0)
 		rc = offline_open(o, opt->pcap, err);
 	if (rc < 0)
 		return run_end(o->run, NULL, NULL, &verdict, rc, err);
-	run_catch_signals();
 	for (uint64_t t = 0; rc == 0 && t < duration_ns && !run_stop && !o->ended;) {
 		t = time_min(t + duration_ns / STEPS + 1, duration_ns);
 		rc = offline_run(o, t, err);
@@ -293,15 +293,16 @@ static bool summary_of_replay(void *r, FILE *out, const struct facts *verdict) {
 
 static int replay_through(struct replay *r, const struct run_options *opt, struct err *err) {
 	double start_s = wall_clock_s();
-	int rc = run_create(r->run, opt, true, err), closed;
 	static struct facts verdict;
 	struct err late;
+	int rc, closed;
 
+	run_catch_signals();
+	rc = run_create(r->run, opt, true, err);
 	if (rc == 0)
 		rc = replay_open(r, err);
 	if (rc < 0)
 		return run_end(r->run, NULL, NULL, &verdict, rc, err);
-	run_catch_signals();
 	rc = replay_run(r, err);
 	closed = replay_close(r, &late);
 	if (rc == 0 && closed < 0)
