@@ -38,6 +38,13 @@ def links(pid: int, *names: str) -> Iterator[str]:
                     yield str(place.readlink())
 
 
+def state(pid: int) -> str:
+    """Returns the letter of what a process does, such as T if it is stopped; "" if it has ended."""
+    with suppress(OSError):
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
 def children(pid: int) -> list[int]:
     """Returns the processes that a process has started and that run; none if it has ended."""
     found = []
@@ -51,6 +58,4 @@ def children(pid: int) -> list[int]:
 
 def runs(pid: int) -> bool:
     """Returns whether a process has not ended; one that waits to be reaped has."""
-    with suppress(OSError):
-        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
+    return state(pid) not in ("", "Z")

@@ -681,7 +681,7 @@ def started(weir_sim, write, tmp_path):
                 argv, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
             )
         )
-        wait_for(lambda: len(guests()) >= 2)
+        wait_for(lambda: None not in (main_process(0), main_process(1)))
         return running[0]
 
     yield made
@@ -692,9 +692,11 @@ def started(weir_sim, write, tmp_path):
 
 
 def main_process(index):
-    """Of a guest: the first one, which started the others."""
+    """Of a guest: the one that is not the child of another; None: it has not begun."""
     name = f"umid=weir{index}".encode()
-    return min(pid for pid, words in guests() if name in words)
+    own = [pid for pid, words in guests() if name in words]
+    others = {child for pid in own for child in processes.children(pid)}
+    return next((pid for pid in own if pid not in others), None)
 
 
 def test_a_guest_that_dies(started, tmp_path):

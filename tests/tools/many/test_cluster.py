@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from processes import children, command_line, runs
+from processes import children, command_line, runs, state
 from small import CONFIG, HOW
 from waiting import wait_for
 from weir.base.terminal import console
@@ -30,6 +30,26 @@ KILLER = """\
 case "$*" in *--out*) grep -q '"seed": "2"' "$1" && kill -9 $PPID ;; esac
 exec {weir_sim} "$@"
 """
+# A weir-sim that stops itself before the first cell of all, and stays so.
+HOLDER = """\
+#!/bin/sh
+case "$*" in *--out*) mkdir {held} 2>/dev/null && kill -STOP $$ ;; esac
+exec {weir_sim} "$@"
+"""
+
+
+def program(monkeypatch, folder, text):
+    """What stands in for weir-sim."""
+    path = folder / "tools/sim/weir-sim"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    monkeypatch.setenv("WEIR_BUILD", str(folder))
+
+
+def held(pid):
+    """The cell that stopped itself, if this process began it."""
+    return next((child for child in children(pid) if state(child) == "T"), None)
 
 
 def running(pid):
@@ -59,14 +79,20 @@ class Cluster:
         self.port = 0
         self.start_scheduler()
         self.workers = [self.worker() for _ in range(workers)]
+        self.known(workers)
 
     def start_scheduler(self):
         """Again at the same port, if it was there before."""
         file = self.folder / f"scheduler-{len(self.started)}.json"
         args = ("--port", str(self.port), "--no-dashboard", "--scheduler-file", file)
+        self.log = self.folder / f"{len(self.started)}.log"
         self.scheduler = self.start([DASK, "scheduler", "--host", "127.0.0.1", *args])
         self.address = json.loads(wait_for(lambda: file.exists() and file.read_text()))["address"]
         self.port = int(self.address.rpartition(":")[2])
+
+    def known(self, workers):
+        """Waits until the scheduler has so many: a short sweep is over before another comes."""
+        wait_for(lambda: self.log.read_text().count("Register worker") >= workers, "workers")
 
     def worker(self, *args):
         """Where we have our folder it has an empty one of its own: nothing is shared."""
@@ -94,6 +120,13 @@ class Cluster:
         self.cells.append(wait_for(lambda: running(worker.pid)))
         return self.cells[-1]
 
+    def holder(self):
+        """The worker with the cell that stopped itself; the others."""
+        pids = {worker.pid: worker for worker in self.workers}
+        pid = wait_for(lambda: next(filter(held, pids), None), "a cell that is held")
+        self.cells.append(held(pid))
+        return pids.pop(pid), *pids.values()
+
     def stop(self):
         for process in reversed(self.started):
             process.kill()
@@ -111,6 +144,13 @@ def folder(tmp_path):
 
 
 @pytest.fixture
+def holding(weir_sim, monkeypatch, tmp_path_factory):
+    """Of all that is begun from here on, the first cell stops itself and stays so."""
+    build = tmp_path_factory.mktemp("build")
+    program(monkeypatch, build, HOLDER.format(held=build / "held", weir_sim=weir_sim))
+
+
+@pytest.fixture
 def cluster(weir_sim, folder):
     made = Cluster(folder)
     yield made
@@ -124,8 +164,8 @@ def results(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir, folder, number):
-    """It is killed in the middle of a cell, whose weir-sim we stop before; the other takes over.
+def test_a_worker_killed_during_a_sweep_loses_no_cell(holding, cluster, weir, folder, number):
+    """It is killed in the middle of a cell, whose weir-sim has stopped; the other takes over.
 
     The cells read a file that the workers have not. All is as if run here. A cell takes a fifth of
     a second: shorter ones would go to the victim several at a time, with too few for the survivor.
@@ -139,8 +179,7 @@ def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir, folder, num
     )
     out = folder / "runs/s"
     client = cluster.sweep()
-    victim, survivor = cluster.workers
-    os.kill(cluster.running(victim), signal.SIGSTOP)
+    victim, survivor = cluster.holder()
     wait_for(lambda: len(list(out.glob("[!.]*/summary.json"))) >= 3)
     victim.send_signal(number)
     _, err = client.communicate(timeout=DEADLINE_S)
@@ -179,11 +218,7 @@ def hours(folder):
 @pytest.mark.slow
 def test_a_cell_that_kills_its_workers_is_given_up(folder, weir_sim, monkeypatch, tmp_path_factory):
     """Nannies start the workers anew."""
-    program = tmp_path_factory.mktemp("build") / "tools/sim/weir-sim"
-    program.parent.mkdir(parents=True)
-    program.write_text(KILLER.format(weir_sim=weir_sim))
-    program.chmod(0o755)
-    monkeypatch.setenv("WEIR_BUILD", str(program.parents[2]))
+    program(monkeypatch, tmp_path_factory.mktemp("build"), KILLER.format(weir_sim=weir_sim))
     (folder / "s.yaml").write_text("config: x.yaml\nseeds: [2, 3, 4, 5, 6]\n")
     made = Cluster(folder, workers=0)
     for _ in range(2):
@@ -200,12 +235,12 @@ def test_a_cell_that_kills_its_workers_is_given_up(folder, weir_sim, monkeypatch
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_is_started_anew_loses_no_cell(cluster, weir, folder):
+def test_a_scheduler_that_is_started_anew_loses_no_cell(holding, cluster, weir, folder):
     """Its workers end with it; others come. What was done is not done again."""
     (folder / "s.yaml").write_text("config: x.yaml\nduration: 10000s\nseeds: 6\n")
     out = folder / "runs/s"
     client = cluster.sweep("--json")
-    os.kill(cluster.running(cluster.workers[0]), signal.SIGSTOP)
+    cluster.holder()
     wait_for(lambda: len(list(out.glob("[!.]*/summary.json"))) >= 2)
     kept = {path: path.stat().st_mtime_ns for path in out.glob("[!.]*/summary.json")}
     for process in (cluster.scheduler, *cluster.workers):
@@ -226,15 +261,12 @@ def test_a_worker_of_another_version_is_refused_by_name(
     cluster, weir_sim, folder, monkeypatch, tmp_path_factory
 ):
     """The other one does all; without another one there is no sweep."""
-    program = tmp_path_factory.mktemp("build") / "tools/sim/weir-sim"
-    program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\n{weir_sim} "$@" | sed "s/^weir-sim 1/weir-sim 0/"\n')
-    program.chmod(0o755)
+    text = f'#!/bin/sh\n{weir_sim} "$@" | sed "s/^weir-sim 1/weir-sim 0/"\n'
     with monkeypatch.context() as old:
-        old.setenv("WEIR_BUILD", str(program.parents[2]))
+        program(old, tmp_path_factory.mktemp("build"), text)
         cluster.worker("--no-nanny", "--name", "old")
     (folder / "s.yaml").write_text("config: x.yaml\nseeds: 4\n")
-    wait_for(lambda: "old" in (folder / "0.log").read_text())
+    cluster.known(3)
     said, err = cluster.sweep("--json").communicate(timeout=DEADLINE_S)
     assert err.startswith("weir: worker old (tcp://127.0.0.1:")
     assert ") is refused: it has weir-sim 0." in err
@@ -301,10 +333,11 @@ def test_a_worker_here_is_never_taken_for_dead():
 
 
 def killed_in_the_middle(client, runner, out):
-    """Kills a sweep of which a cell was stopped; gives back the cells that are there."""
-    os.kill(wait_for(lambda: running(runner.pid)), signal.SIGSTOP)
+    """Kills a sweep of which a cell has stopped; gives back the cells that are there."""
+    cell = wait_for(lambda: held(runner.pid))
     wait_for(lambda: list(out.glob("[!.]*/summary.json")))
     client.kill()
+    os.kill(cell, signal.SIGKILL)
     client.communicate()
     return {path: path.stat().st_mtime_ns for path in out.glob("[!.]*/summary.json")}
 
@@ -335,7 +368,7 @@ def goes_on(folder, kept, whole, cluster=None):
 
 
 @pytest.mark.slow
-def test_a_killed_sweep_goes_on_wherever_its_folder_is(folder, whole):
+def test_a_killed_sweep_goes_on_wherever_its_folder_is(whole, holding, folder):
     """It is killed here, and goes on in a copy of its folder."""
     (folder / "s.yaml").write_text(SHORT)
     client = sweep(folder, "--out", "first")
@@ -346,8 +379,8 @@ def test_a_killed_sweep_goes_on_wherever_its_folder_is(folder, whole):
 
 
 @pytest.mark.slow
-def test_a_killed_sweep_of_a_cluster_goes_on_there(folder, cluster, whole):
+def test_a_killed_sweep_of_a_cluster_goes_on_there(whole, holding, folder, cluster):
     (folder / "s.yaml").write_text(SHORT)
     client = cluster.sweep("--out", "killed")
-    kept = killed_in_the_middle(client, cluster.workers[0], folder / "killed")
+    kept = killed_in_the_middle(client, cluster.holder()[0], folder / "killed")
     goes_on(folder, kept, whole, cluster.address)
