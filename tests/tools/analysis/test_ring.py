@@ -211,10 +211,15 @@ def test_tail_follows_a_growing_file(
     path = tmp_path / "packets.ring"
     follower = tail(path, 0.005)
     assert len(next(follower)) == 0, "nothing there yet"
-    writer = spawn(WRITER, "--dir", tmp_path, "--records", 200_000, "--rate", 500_000)
-    pieces = [piece for piece in follower if len(piece) > 0]
+    writer = spawn(WRITER, "--dir", tmp_path, "--records", 10**9, "--rate", 100_000)
+    pieces = []
+    for piece in filter(len, follower):
+        pieces.append(piece)
+        if len(pieces) == 2:
+            writer.terminate()  # it ends in good order
     totals = json.loads(writer.communicate(timeout=DEADLINE_S)[0])
     assert len(pieces) > 1
+    assert writer.returncode == 0
     slots = np.concatenate(pieces)
     assert len(slots) == totals["written"]
     np.testing.assert_array_equal(slots, open_ring(path).records)

@@ -12,7 +12,6 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from contextlib import suppress
 
 import pytest
@@ -43,8 +42,8 @@ OUT.mkdir(parents=True, exist_ok=True)
 log = (OUT.parent / "log").open("a")
 print("start", NAME, file=log, flush=True)
 time.sleep(0.3)
-say(ready=True)
 print("ready", NAME, file=log, flush=True)
+say(ready=True)
 def finish(**extra):
     (OUT / f"manifest-{NAME}.json").write_text("{}")
     (OUT / f"summary-{NAME}.json").write_text(json.dumps({
@@ -560,10 +559,9 @@ def test_no_program_is_left_behind(programs, tmp_path):
     process = started(tmp_path, env, "run", "x.yaml", "--live", "--out", "r")
     pids = [tmp_path / name for name in ("switch", "sender")]
     wait_for(lambda: all(path.exists() and path.read_text() for path in pids))
-    for _ in range(3):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-    process.communicate(timeout=60)
+    # Three are needed, and of those that come before one is seen there is one.
+    wait_for(lambda: process.send_signal(signal.SIGINT) or process.poll() is not None)
+    process.communicate()
     for path in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(int(path.read_text()), 0)

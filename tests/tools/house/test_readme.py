@@ -129,7 +129,7 @@ def test_the_python_examples_import_what_there_is() -> None:
 def test_the_example_is_a_config(weir_sim: Path) -> None:
     """The YAML block passes --check."""
     done = subprocess.run(
-        [weir_sim, "-", "--check"], input=block("yaml"), capture_output=True, text=True, timeout=30
+        [weir_sim, "-", "--check"], input=block("yaml"), capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
 

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from command import one_line
+from waiting import wait_for
 from weir.analysis import measured
 from weir.analysis.measured import Count, Measured, Sample, Trial
 from weir.base import terminal
@@ -187,8 +188,8 @@ def test_a_fit_that_is_ended_early_leaves_nothing(folder, programs, number):
     before = {*folder.path.iterdir()}
     argv = [sys.executable, "-m", "weir", "fit", folder.path]
     with subprocess.Popen(argv, env=env, text=True, stderr=subprocess.PIPE) as process:
-        while not (folder.path / "fitted/manifest.json").exists():
-            assert process.poll() is None
+        began = folder.path / "fitted/manifest.json"
+        wait_for(lambda: began.exists() or process.poll() is not None)
         process.send_signal(number)
         assert process.wait(60) == 128 + number
     assert {*folder.path.iterdir()} == before

@@ -452,10 +452,10 @@ def test_a_long_step_says_what_it_does_at_a_terminal(tmp_path):
     argv = [sys.executable, "-c", code, modules, str(done)]
     process = subprocess.Popen(argv, stderr=theirs, stdout=subprocess.PIPE, text=True)
     os.close(theirs)
-    shown = ""
-    while "Compiling widgets" not in shown:
-        shown += os.read(ours, 4096).decode()
+    shown = b""
+    while b"Compiling widgets" not in shown:
+        shown += os.read(ours, 4096)
     done.touch()
     assert process.communicate(timeout=60)[0] == "0\n"
     os.close(ours)
-    assert re.search(r"\r.*\d s  Compiling widgets", shown)
+    assert re.search(rb"\r.*\d s  Compiling widgets", shown)
