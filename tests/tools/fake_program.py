@@ -22,7 +22,8 @@ class FakeProgram:
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(str(path))
         self.listener.listen()
-        self.threads = [threading.Thread(target=self.serve)]
+        # Of a test that failed, clients may be left: they keep no pytest from its end.
+        self.threads = [threading.Thread(target=self.serve, daemon=True)]
         self.threads[0].start()
 
     def serve(self):
@@ -31,7 +32,7 @@ class FakeProgram:
                 client = self.listener.accept()[0]
             except OSError:
                 return
-            self.threads.append(threading.Thread(target=self.talk, args=(client,)))
+            self.threads.append(threading.Thread(target=self.talk, args=(client,), daemon=True))
             self.threads[-1].start()
 
     def talk(self, client):

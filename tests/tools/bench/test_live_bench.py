@@ -220,10 +220,10 @@ def test_lost_records_are_a_share_of_all_and_are_told(shown):
 def test_the_busiest_thread_is_the_one_that_worked():
     _, before = lab.busiest_ns(os.getpid(), {})
     used = -time.thread_time_ns()
-    while used + time.thread_time_ns() < 50e6:
+    while used + time.thread_time_ns() < 100e6:
         pass
     busiest, now = lab.busiest_ns(os.getpid(), before)
-    assert 45e6 < busiest < 1e9
+    assert 50e6 < busiest < 1e9  # the kernel adds to it at its ticks
     assert str(os.getpid()) in now
 
 

@@ -7,7 +7,6 @@ import html
 import importlib.util
 import json
 import shlex
-import shutil
 import subprocess
 import threading
 from functools import partial
@@ -17,6 +16,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from playwright.sync_api import Browser
+from test_browser import chromium  # noqa: F401
 from test_commands import LEAVES
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -182,30 +183,23 @@ def test_a_wheel_has_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_the_site_in_a_browser(built: Path) -> None:
+def test_the_site_in_a_browser(built: Path, chromium: Browser) -> None:  # noqa: F811
     """Six pages as wide as the screen, on a telephone too; search; nothing is asked of others."""
-    from playwright.sync_api import sync_playwright
-
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(site.Quiet, directory=str(built)))
     address = f"http://127.0.0.1:{server.server_port}/"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     asked: list[str] = []
     wrong: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium-headless-shell"), args=["--no-sandbox"]
-        )
-        for width in (1280, 390):
-            page = browser.new_page(viewport={"width": width, "height": 900})
-            page.on("request", lambda request: asked.append(request.url))
-            page.on("pageerror", lambda error: wrong.append(str(error)))
-            for name in LOOKED_AT:
-                page.goto(address + name)
-                assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        page.keyboard.press("/")
-        page.keyboard.type("bufferbloat codel")
-        page.get_by_text("codel").filter(visible=True).first.wait_for()
-        browser.close()
+    for width in (1280, 390):
+        page = chromium.new_page(viewport={"width": width, "height": 900})
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        for name in LOOKED_AT:
+            page.goto(address + name)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    page.keyboard.press("/")
+    page.keyboard.type("bufferbloat codel")
+    page.get_by_text("codel").filter(visible=True).first.wait_for()
     server.shutdown()
     server.server_close()
     assert wrong == []

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import synthetic
+from waiting import wait_for
 from weir.analysis import folder, summary
 from weir.analysis.model_parts import Fact
 from weir.analysis.run_summary import decode
@@ -259,9 +260,7 @@ def agent_of(tmp_path, argv, lease_s):
 def test_a_command_begins_with_the_senders(tmp_path):
     ask, begin_s = agent_of(tmp_path, ["date", "+%s"], 30), int(time.time()) + 2
     assert ask("start", str(begin_s))["ready"]
-    for _ in range(600):
-        if (answer := ask("attend"))["ended"] is not None:
-            break
+    answer = wait_for(lambda: (found := ask("attend"))["ended"] is not None and found)
     assert answer["ended"] == 0
     assert int(answer["lines"][0]) >= begin_s
     ask("clean")
@@ -270,13 +269,9 @@ def test_a_command_begins_with_the_senders(tmp_path):
 def test_a_program_ends_when_nobody_attends(tmp_path):
     ask = agent_of(tmp_path, ["sleep", "600"], 1)
     assert ask("start")["ready"]
-    assert ask("attend")["ended"] is None  # somebody did, once
     keeper = int((tmp_path / "place/keeper").read_text())
-    for _ in range(600):
-        if not agent.alive(keeper):
-            break
-        subprocess.run(["sleep", "0.05"], check=True)
-    assert not agent.alive(keeper)
+    assert ask("attend")["ended"] is None  # somebody did, once
+    wait_for(lambda: not agent.alive(keeper))
     assert not (tmp_path / "place").exists()
     assert ask("attend")["gone"]
 

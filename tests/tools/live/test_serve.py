@@ -37,7 +37,7 @@ class Served:
         self.given, self.last = queue.Queue(), []
         frames = iter(self.given.get, None)
         words = ("127.0.0.1:0", token, self, frames)
-        self.thread = threading.Thread(target=serve.serve, args=words)
+        self.thread = threading.Thread(target=serve.serve, args=words, daemon=True)
         with contextlib.redirect_stderr(io.StringIO()) as said:
             self.thread.start()
             shown = r"(http://127.0.0.1:[0-9]+)/ shows it"
@@ -49,7 +49,7 @@ class Served:
 
     def end(self):
         self.given.put(None)
-        self.thread.join(10)
+        self.thread.join(WAIT_S)
         assert not self.thread.is_alive()
 
 

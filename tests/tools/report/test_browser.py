@@ -12,6 +12,7 @@ import weir
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 from synthetic import make_run
+from waiting import WAIT_S
 from weir.analysis import folder
 from weir.base.errors import UserError
 from weir.base.page import Figures, Page, section
@@ -84,7 +85,9 @@ def chromium():
     program = shutil.which("chromium-headless-shell")
     assert program, "tests/check installs chromium-headless-shell"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        options = {"args": ["--no-sandbox"], "timeout": WAIT_S * 1e3}
+        browser = playwright.chromium.launch(executable_path=program, **options)
+        browser.on("context", lambda context: context.set_default_timeout(WAIT_S * 1e3))
         yield browser
         browser.close()
 
