@@ -231,7 +231,7 @@ def test_from_a_question_to_a_pdf(served, chromium):  # noqa: F811
 
     # Side by side over time.
     chosen(page, "copa-1", "cubic-1", "newreno-1")
-    frame = drawn(page, 2, "copa-1, cubic-1, newreno-1")
+    drawn(page, 2, "copa-1, cubic-1, newreno-1")
     commanded(page, "weir compare")
     with page.expect_popup() as alone:
         page.locator("#alone").click()
