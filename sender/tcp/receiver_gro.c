@@ -192,8 +192,8 @@ void receiver_gro_take(struct endpoint *e, struct receiver *r, const struct seg 
 	a->gro_now |= now;
 	a->gro_pushed |= pushed;
 	a->gro_repeated |= repeated;
-	// Each duplicate has a report of its own.
-	if (repeated || pushed || (s->flags & SEG_FIN) != 0)
+	// Each duplicate has a report of its own, that of a part too.
+	if (repeated || r->dsack || pushed || (s->flags & SEG_FIN) != 0)
 		receiver_gro_flush(e, r, now_ns);
 	if (e->gro_hosts != NULL)
 		count_segment(e, card_of(e, r), now_ns);
