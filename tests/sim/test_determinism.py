@@ -153,7 +153,7 @@ def test_trials_are_their_runs(
             ran += 1
             digest = json.loads((out / "summary.json").read_text())["digest"]
             assert trial_digest(weir_sim, config.read_text()) == digest, f"seed {seed + i}"
-    assert ran > RANDOM / 2
+    assert ran > RANDOM / 3  # two of three are, give or take five in a hundred
 
 
 GOLDEN = json.loads((ROOT / "tests/golden/digests.json").read_text())
