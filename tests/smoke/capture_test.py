@@ -50,7 +50,7 @@ def test_a_capture_of_the_switch(lab, build):
     assert summary["capture"]["lost"] == 0
     assert len(arrived) == ledger["in"]["pkts"] > 2000
     assert len(left) == ledger["out"]["pkts"]
-    assert len(dropped) == ledger["drops"]["queue_full"]["pkts"] > 1000
+    assert len(dropped) == ledger["drops"]["queue_full"]["pkts"] > 100
     assert all(began < ns < time.time_ns() for ns, *_ in arrived)
     assert all(", dropped at forward.link: queue_full" in text for _, _, text, _ in dropped)
     records = ring.open_ring(switch.folder / "packets.ring").records

@@ -25,6 +25,7 @@ PATHS = """
     - loss: {rate: 0.5%}
     - delay: {delay: 5ms}"""
 IN, OUT, DROPPED = 0, 1, 2  # interfaces of a path in the switch's capture
+LINK_ENDS = ("sw", "left"), ("sw", "right"), ("a", "eth0"), ("b", "eth0")
 SIDES = ("--from", "forward in,reverse out", "--to", "forward out,reverse in")
 DEQUEUE, DROP, DEPART = 2, 3, 5  # enum tel_packet_event
 RECORDED = ("-o", "telemetry.level=3", "-o", "telemetry.arrivals=yes")
@@ -105,7 +106,7 @@ def traffic(weir_switch, tmp_path_factory, build):
         assert (source.wait(), sink.wait()) == (0, 0)
         lab.wait_closed()
         lab.ping(count=2)  # what was on its way has arrived
-        kernel = lab.lost("sw", "right") + lab.lost("sw", "left")
+        kernel = sum(lab.lost(*end) for end in LINK_ENDS)
         assert switch.stop() == 0
         for side in sides:
             side.close()

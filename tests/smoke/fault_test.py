@@ -368,7 +368,7 @@ def test_pool_runs_out_and_recovers(lab):
 
 def test_stopped_and_continued(lab):
     switch = lab.switch(PATHS.replace("5ms", "300ms"))
-    pings = lab.host("a", "ping", "-n", "-i", "0.02", "-c", "150", "-W", "30", ADDRESS["b"])
+    pings = lab.host("a", "ping", "-n", "-i", "0.02", ADDRESS["b"])  # until it is told to end
 
     def inside_pkts():
         return lab.telemetry("/weir/paths")["forward"]["inside_pkts"]
@@ -382,12 +382,13 @@ def test_stopped_and_continued(lab):
     since = time.monotonic()
     wait_for(lambda: time.monotonic() > since + 1, "some time")
     switch.send(signal.SIGCONT)
+    wait_for(lambda: max(times_ms(pings.out)) >= 600 + 700, "a late answer")
+    wait_for(lambda: len(times_ms(pings.out)) >= 100, "answers")
+    pings.send(signal.SIGINT)
     pings.wait()
     times = times_ms(pings.out)
     summary = balanced(switch)
-    assert len(times) >= 100
     assert min(times) >= 600  # late, never early
-    assert max(times) >= 600 + 700
     assert summary["emulation"]["delay_error_max_ns"] >= 700e6
     assert "host" in [found["cause"] for found in summary["verdicts"]]
     manifest = json.loads((switch.folder / "manifest-switch.json").read_text())

@@ -4,7 +4,7 @@
 import json
 import sys
 
-from lab import PEER, SIX, iperf_result, quiet
+from lab import PEER, QUIET, SIX, iperf_result, quiet, wait_for
 from tcpdump import Capture
 from weir.analysis.ring import open_ring
 
@@ -84,12 +84,17 @@ def test_iperf3_through_the_switch(lab):
     argv = ["iperf3", "-c", SIX["b"], "-t", quiet(4, 2), "-O", 1, "-J"]
     lab.client = lab.host("a", *argv)
     bps = iperf_result(lab.client)["end"]["sum_received"]["bits_per_second"]
+    assert bps > 0
+    if QUIET:  # iperf3 has its time from a process that may have had no CPU
+        assert 0.95 <= bps / (50e6 * 1428 / 1538) <= 1.02
+    lab.iperf_server("b")
+    lab.client = lab.host("a", "iperf3", "-c", SIX["b"], "-t", 100)
+    wait_for(lambda: lab.telemetry("/weir/links")["forward/link"]["marks"] > 0, "a mark")
+    lab.end_traffic()
     assert switch.stop() == 0
     summary = switch.summary()
     assert summary["ledger"]["balanced"]
-    assert bps <= 1.02 * 50e6 * 1428 / 1538
-    assert bps >= quiet(0.95, 0.05) * 50e6 * 1428 / 1538
-    assert summary["links"]["forward"]["marks"] > 0
+    assert 0 < summary["links"]["forward"]["utilisation"] <= 1
 
 
 def test_a_peer_that_does_not_answer_solicitations(lab):

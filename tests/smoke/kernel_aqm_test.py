@@ -97,6 +97,13 @@ class Seen:
         start_ns = taken["ts_ns"][0]
         return taken["sojourn_ns"][taken["ts_ns"] > start_ns + 1e9] / 1e6
 
+    def quantiles(self) -> tuple[float, float]:
+        """Median and longest of them; not a number if there were none."""
+        if not self.waited_ms.size:
+            return np.nan, np.nan
+        half, longest = np.quantile(self.waited_ms, [0.5, 1])
+        return float(half), float(longest)
+
 
 def counters(lab: Lab) -> dict[str, int]:
     """Of the hosts' interfaces, and of their TCP."""
@@ -157,7 +164,10 @@ def lab(weir_switch, tmp_path_factory, build):
 
 def waits_as_it_aims(seen: Seen, name: str) -> bool:
     """The median delay is near the target, and single packets waited longer, as a burst's do."""
-    half, longest = np.quantile(seen.waited_ms, [0.5, 1])
+    link = seen.summary["links"]["forward"]
+    if min(seen.acked.values()) < 100_000 or link["drops"] + link["marks"] == 0:
+        return False  # the hosts had too little CPU to fill the link
+    half, longest = seen.quantiles()
     if (target := target_ms(name)) is None:
         # A queue of its own is served at half the rate while the other connection has one.
         share = 1 if name == "fifo" else 2
@@ -179,10 +189,8 @@ def check_counts(seen: Seen) -> None:
     assert port["left"]["tx_pkts"] == kernel["a_rx"] + kernel["a_lost"]
     dropped = kernel["a_tx"] - port["right"]["tx_pkts"]
     assert dropped == link["drops"] == sum(seen.summary["ledger"]["drops"].values())
-    assert min(seen.acked.values()) > 100_000
 
     # What the switch marked, b received with CE, and told a by ECE.
-    assert link["drops"] + link["marks"] > 0
     assert link["marks"] - kernel["b_lost"] <= kernel["IpExtInCEPkts"] <= link["marks"]
     assert (kernel["TcpExtTCPDeliveredCE"] > 0) == (kernel["IpExtInCEPkts"] > 0)
     marked = seen.packets[seen.packets["event"] == MARK]
@@ -200,5 +208,5 @@ def test_kernel_cubic(lab, name):
         marks = seen.summary["links"]["forward"]["marks"]
         if waits_as_it_aims(seen, name) and (marks > 0 or not marks_ecn(name)):
             return
-        waited.append((*np.quantile(seen.waited_ms, [0.5, 1]), marks))
+        waited.append((*seen.quantiles(), marks))
     pytest.fail(f"median and longest wait of each try, in ms, and marks: {waited}")

@@ -37,6 +37,7 @@ def test_a_connection_crosses_lcores(lab):
     lcores = lab.telemetry("/weir/lcores")
     assert [lcores[i]["cpu"] for i in ("0", "1")] == [CPUS[0], LCORE]
     result = iperf_result(client)
+    lab.wait_closed()  # or a frame may be in the ring between them
     assert switch.stop() == 0
     summary = switch.summary()
     ledger = summary["ledger"]
@@ -121,9 +122,9 @@ live:
       - {{name: third, dev: "net_af_packet2,iface=third", path: aside, lcore: {LCORE}}}"""
         switch = lab.start("switch/weir-switch", config, *SHARED, duration="60s")
         assert switch.ready(), switch.err
-        assert min(lab.ping(count=10)) >= 5
-        assert min(lab.ping(count=10, target="c")) >= 20
-        assert min(lab.ping(count=10, source="b", target="c")) >= 25
+        assert min(lab.ping(count=10, wait=30)) >= 5
+        assert min(lab.ping(count=10, target="c", wait=30)) >= 20
+        assert min(lab.ping(count=10, source="b", target="c", wait=30)) >= 25
         assert switch.stop() == 0
         summary = switch.summary()
         seen = {port["name"]: port for port in summary["ports"]}
@@ -134,8 +135,9 @@ live:
     # Only what nobody knew yet is copied: each lcore learns of the other's stations. Of 60 frames
     # of pings that is half at most, even if the kernel asks for addresses again after a stall.
     assert 3 <= ledger["copied"] <= 30
-    assert seen["right"]["tx_pkts"] <= 2 * 10 + 3 + ledger["copied"]
-    assert seen["third"]["tx_pkts"] <= 2 * 10 + 3 + ledger["copied"]
+    # Each copy may be a question, and have an answer.
+    assert seen["right"]["tx_pkts"] <= 2 * 10 + 2 * ledger["copied"]
+    assert seen["third"]["tx_pkts"] <= 2 * 10 + 2 * ledger["copied"]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_a_late_answer_is_no_part_of_the_next(lab):
     debugger.stop(first)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         answer = pool.submit(lab.ask, "/weir/ports")
-        done, _ = concurrent.futures.wait([answer], 0.5)  # or it waits for the first lcore
+        done, _ = concurrent.futures.wait([answer], 4)  # or it waits for the first lcore
         debugger.go_on(second)
         concurrent.futures.wait([answer], 0 if done else 0.5)
         debugger.go_on(first)
@@ -229,8 +231,14 @@ live:
     ports:
       - {{name: in, dev: "net_null0", rx_queues: 2}}
       - {{name: out, dev: "net_null1,no-rx=1", path: forward}}"""
-    switch = lab.start("switch/weir-switch", config, *SHARED, duration="1s")
-    assert switch.wait() == 0, switch.err
+    switch = lab.start("switch/weir-switch", config, *SHARED, duration="60s")
+    assert switch.ready(), switch.err
+
+    def both_ran():
+        return all(row["iterations"] > 100 for row in lab.telemetry("/weir/lcores").values())
+
+    wait_for(both_ran, "both lcores to receive")
+    assert switch.stop() == 0, switch.err
     summary = switch.summary()
     assert summary["ledger"]["balanced"]
     received = [row["received"] for row in summary["lcores"]]

@@ -74,8 +74,8 @@ def test_live_and_virtual_time_offer_the_same(lab, root, build):
     for group in (POISSON, CLOSED, REQUEST, ON_OFF, VIDEO):
         ours, theirs = schedule(live, group), schedule(virtual, group)
         both = ours.keys() & theirs.keys()
-        # A busy machine answers later, so that closed loops get less far, but they begin alike.
-        assert len(both) > {POISSON: 300, CLOSED: 60, REQUEST: 60, ON_OFF: 30, VIDEO: 30}[group]
+        # A busy machine answers later and ends sooner, so that they get less far, but begin alike.
+        assert len(both) > {POISSON: 100, CLOSED: 20, REQUEST: 20, ON_OFF: 10, VIDEO: 10}[group]
         for at in both:
             assert ours[at]["gap_ns"] == theirs[at]["gap_ns"]
         if group in (POISSON, CLOSED, REQUEST):
@@ -90,18 +90,22 @@ def test_live_and_virtual_time_offer_the_same(lab, root, build):
                     assert since == theirs[at]["start_ns"] - theirs[first]["start_ns"]
 
 
-def test_live_datagrams_are_as_many_as_in_virtual_time(lab, root, build):
-    """At a rate that both keep: what was sent, arrived and was reported."""
+def test_live_datagrams_are_as_many_as_in_virtual_time(lab, root):
+    """At a rate that both keep: what was sent, arrived and was reported.
+
+    After a stall the sender leaves datagrams out, and the switch's ring takes no more of them.
+    """
     config = lab.tmp / "udp.yaml"
     config.write_text(CONFIG.replace("interval: 10ms", "interval: 100ms") + LIVE)
     loop = Loop(lab, root, config=config)
-    _, sender = loop.run()
+    switch, sender = loop.run()
+    stalled_ns = switch["host"]["stalled_ns"] + sender["sender_host"]["stalled_ns"]
     exact, poisson = sender["groups"][UDP], sender["groups"][RANDOM_UDP]
 
     assert exact["cc"] == "udp"
     # Two flows, 4 s, 3 Mbit/s: the last datagrams may be late.
-    assert abs(exact["sent_segs"] - 2 * 4 * 3e6 / 9600) < 70
-    assert abs(poisson["sent_segs"] - 2 * 4 * 2e6 / 9600) < 5 * (2 * 4 * 2e6 / 9600) ** 0.5
-    for group in (exact, poisson):
+    for group, rate_bps, off in ((exact, 3e6, 70), (poisson, 2e6, 5 * (8 * 2e6 / 9600) ** 0.5)):
+        due = 2 * 4 * rate_bps / 9600
+        assert -off < due - group["sent_segs"] < off + due / 4 * stalled_ns / 1e9
         assert 0 < group["acked_bytes"] <= 1200 * group["sent_segs"]
-        assert group["acked_bytes"] > 0.9 * 1200 * group["sent_segs"]
+        assert group["acked_bytes"] > (0.9 - stalled_ns / 4e9) * 1200 * group["sent_segs"]

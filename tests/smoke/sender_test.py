@@ -189,7 +189,7 @@ def test_peer_that_does_not_answer_syn(lab):
         top="schedule: [{at: 1ms, forward.loss.rate: 100%}]",
         live="    start: traffic",
     )
-    status, said = fails(lab, sender(lab, "sender", "a", *ANSWER))
+    status, said = fails(lab, sender(lab, "sender", "a", "-o", "live.sender.answer=10s"))
     assert switch.stop() == 0
     assert status == 1
     assert "198.19.0.1:5001 answers ARP but no SYN" in said
@@ -197,7 +197,7 @@ def test_peer_that_does_not_answer_syn(lab):
 
 def test_peer_that_refuses(lab):
     switch = lab.switch(PATHS % ("0%", "0%"))
-    status, said = fails(lab, sender(lab, "sender", "a", *ANSWER))
+    status, said = fails(lab, sender(lab, "sender", "a"))
     assert switch.stop() == 0
     assert status == 1
     assert "refused" in said
