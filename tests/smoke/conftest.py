@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import signal
+from contextlib import suppress
 
 import pytest
 from lab import OPEN, Lab, processes
+from waiting import wait_for
+
+END_S = 20  # for what is about to end, or was killed with its group, to get the CPU
 
 
 @pytest.fixture(autouse=True)
@@ -13,10 +17,17 @@ def nothing_runs_on():
     yield
     for lab in OPEN:
         lab.end_children()
-    left = {pid: line for pid, line in processes().items() if pid not in before}
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left
+
+    def left():
+        return {pid: line for pid, line in processes().items() if pid not in before}
+
+    try:
+        wait_for(lambda: not left(), lambda: f"the end of {left()}", END_S)
+    except TimeoutError:
+        for pid in left():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        raise
 
 
 @pytest.fixture

@@ -55,12 +55,13 @@ def shell(*words, as_user=False):
 
 def what_there_is():
     """Whatever could stay: processes, namespaces, interfaces, tables, files."""
-    files = [sorted(p.iterdir()) for p in (Path("/run/netns"), RUNTIME) if p.is_dir()]
-    shared = Path("/dev/shm/weir").exists()
+    places = (Path("/run/netns"), RUNTIME)
+    files = {path for place in places if place.is_dir() for path in place.iterdir()}
+    shared = [path for path in (Path("/dev/shm/weir"),) if path.exists()]
     links = sh("ip", "-br", "link").splitlines()
-    tables = sh("nft", "list", "tables")
-    weirs = [line.split()[0] for line in links if line.startswith("weir")]
-    return processes().keys(), namespaces(), files, shared, weirs, tables
+    weirs = {line.split()[0] for line in links if line.startswith("weir")}
+    tables = set(sh("nft", "list", "tables").splitlines())
+    return {*processes(), *namespaces(), *files, *shared, *weirs, *tables}
 
 
 def test_curl_through_a_shell_in_a_shell(page):
@@ -119,7 +120,7 @@ class Terminal:
             assert time.monotonic() < deadline, self.seen
             if select.select([self.file], [], [], 0.1)[0]:
                 with contextlib.suppress(OSError):
-                    self.seen += os.read(self.file, 4096).decode()
+                    self.seen += os.read(self.file, 4096).decode(errors="replace")
         self.seen = self.seen.partition(text)[2]
 
     def write(self, text):
@@ -160,7 +161,8 @@ def test_nothing_is_left(tmp_path, name):
     assert re.search(r"\bsleep 1000\b", str(processes()))
     child.send(signal.Signals[f"SIG{name}"])
     assert child.wait(WAIT_S) != 0
-    wait_for(lambda: what_there_is() == before, lambda: f"its end: {what_there_is()} {before}")
+    # What was there before may go: the kernel takes its time to remove the last shell's interfaces.
+    wait_for(lambda: what_there_is() <= before, lambda: f"the end of {what_there_is() - before}")
 
 
 def test_the_switch_ends():

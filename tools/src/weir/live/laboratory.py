@@ -25,7 +25,7 @@ class CommandError(RuntimeError):
     """A failed command; the text is what it said."""
 
 
-def command(*argv: object, timeout: float = 30, check: bool = True) -> str:
+def command(*argv: object, timeout: float = 60, check: bool = True) -> str:
     """Runs a command and returns its standard output. CommandError: it failed."""
     words = [str(arg) for arg in argv]
     try:
@@ -80,7 +80,7 @@ class Laboratory:
     def enter(self, name: str, *argv: object) -> list[object]:
         return enter(self.space(name), *argv)
 
-    def sh(self, name: str, *argv: object, timeout: float = 30, check: bool = True) -> str:
+    def sh(self, name: str, *argv: object, timeout: float = 60, check: bool = True) -> str:
         return command(*self.enter(name, *argv), timeout=timeout, check=check)
 
     def create(self, name: str) -> None:

@@ -38,7 +38,7 @@ from weir.runner.options import Options
 PLACE = contained.PRIVATE / "weir"
 READY_S_MAX = 60.0
 GRACE_S = 2.0  # between a signal that we were sent and the end of what does not follow it
-LISTEN_S_MAX = 3.0  # for a server to open its socket; some never do
+LISTEN_S_MAX = 10.0  # for a server to open its socket; some never do
 NO_END = "24h"  # of the switch; the longest
 PROMPT = "PS1='[weir $WEIR_SHELL] '$PS1; unset PROMPT_COMMAND"
 FRAMES = 4096  # of each ring of a port: what arrives while another process has the CPU

@@ -14,7 +14,7 @@ from typing import IO, Any, Self
 from weir.runner import priority
 
 STOP_S_MAX = 10.0
-WAIT_S_MAX = 60.0
+WAIT_S_MAX = 120.0
 
 
 class Child:
