@@ -132,7 +132,8 @@ bool lcore_housekeeping(struct lcore *l) {
 	answer(l);
 	if (l->start_ns == NEVER_NS && atomic_load(&l->all[0]->begun_ns) != NEVER_NS)
 		lcore_start(l);
-	if (l->now_ns >= l->measure_ns)
+	// A run that is over by now, after a stall, would have measured for no time.
+	if (l->now_ns >= l->measure_ns && goes_on(l))
 		lcore_measure(l);
 	other |= l->ops->housekeep(l);
 	lcore_publish(l);
