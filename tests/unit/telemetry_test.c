@@ -449,7 +449,8 @@ TEST(sampled_flows_nest) {
 struct watch {
 	const struct tel_header *ring;
 	_Atomic bool stop;
-	uint64_t sets, bad;
+	_Atomic uint64_t sets;
+	uint64_t bad;
 };
 
 static void *watch(void *arg) {
@@ -474,7 +475,8 @@ TEST(counters_agree_while_the_producer_runs) {
 	ck_assert_int_eq(tel_open(&t, TEL_STREAM_PACKETS, &run, "", 64, NULL), 0);
 	struct watch w = {.ring = t.ring};
 	ck_assert_int_eq(pthread_create(&thread, NULL, watch, &w), 0);
-	for (uint64_t i = 0; i < 2000000; i++) {
+	// The thread may get a CPU late.
+	for (uint64_t i = 0; i < 2000000 || atomic_load(&w.sets) < 1000; i++) {
 		put(&t, i);
 		if (i % 3 == 0)
 			tel_publish(&t);
@@ -483,7 +485,6 @@ TEST(counters_agree_while_the_producer_runs) {
 	}
 	atomic_store(&w.stop, true);
 	pthread_join(thread, NULL);
-	ck_assert_uint_gt(w.sets, 0);
 	ck_assert_uint_eq(w.bad, 0);
 	ck_assert_int_eq(tel_close(&t, NULL), 0);
 }
