@@ -70,7 +70,7 @@ def down(lab, program, *ports):
 
 # DPDK 22.11's memif driver dies of this by itself: see common/live/eal/memif_intr.h.
 def test_memif_clients_are_killed_in_the_middle_of_bursts(lab, root):
-    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
+    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "300s")
     loop = Loop(lab, root, *options)
     switch, rng, kills = loop.switch(), random.Random(1), 6
     for visit in range(kills):
@@ -103,7 +103,7 @@ def test_a_full_port_behind_a_link_keeps_its_frames(lab, root):
         f"{{forward: [{{delay: {{delay: 300ms}}}}, {link}], reverse: [{{delay: {{delay: 1ms}}}}]}}"
     )
     flows = ("-o", "flows.0.cc={fixed: {cwnd: 10}}", "-o", "flows.0.jitter=0s")
-    times = ("-o", "live.switch.start=now", "-o", "warmup=0s", "--duration", "60s")
+    times = ("-o", "live.switch.start=now", "-o", "warmup=0s", "--duration", "300s")
     loop = Loop(lab, root, "-o", f"paths={paths}", *flows, *times)
     switch, child = loop.switch(), loop.sender()
     assert child.ready(), child.err
@@ -138,7 +138,7 @@ client.connect(sys.argv[1])
 
 # The same driver panics over the socket of a client that did not wait for its first message.
 def test_memif_client_dies_while_it_connects(lab, root):
-    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
+    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "300s")
     loop = Loop(lab, root, *options)
     switch = loop.switch()
     switch.send(signal.SIGSTOP)
@@ -176,7 +176,7 @@ def test_memif_server_may_take_its_time_to_answer(lab, root):
 
 
 def test_memif_server_is_killed_and_comes_back(lab, root):
-    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
+    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "300s")
     loop = Loop(lab, root, *options)
     switch = loop.switch()
     child = loop.sender()
@@ -240,7 +240,7 @@ def memory_of(child):
 
 def test_a_memif_without_copies_comes_back(hugepages, lab, root):
     """The driver closed the EAL's own memory, and gave the next peer what then had its numbers."""
-    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
+    options = (*LOAD, "-o", "live.switch.start=now", "--duration", "300s")
     loop = NoCopies(lab, root, *options)
     switch = loop.switch()
     child = loop.sender()

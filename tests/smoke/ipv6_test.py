@@ -60,7 +60,7 @@ def test_a_kernel_into_our_receiver(lab):
     switch = lab.switch(PATHS)
     child = sender(lab, "receiver", "b")
     assert child.ready()
-    answers = lab.sh("a", "ping", "-n", "-c", "3", "-W", "30", SIX["b"], timeout=100)
+    answers = lab.sh("a", "ping", "-n", "-c", "3", "-w", "60", SIX["b"], timeout=100)
     assert answers.count("time=") == 3  # solicitations and echo are answered
     source = lab.host("a", sys.executable, PEER, "source", SIX["b"], 5001, FLOWS, BYTES)
     assert source.wait(120) == 0

@@ -135,6 +135,13 @@ class Lab(Laboratory):
         OPEN.remove(self)
         MACHINES[WORKER].__exit__()
 
+    def cable(self, host, port, link="eth0"):
+        """Hosts ask a minute for an address: of three seconds a switch may have no CPU."""
+        super().cable(host, port, link)
+        asks = [f"{which}_solicit=60" for which in ("mcast", "ucast")]
+        self.sh(host, "sysctl", "-qw", *(f"net.ipv4.neigh.{link}.{one}" for one in asks))
+        self.sh(host, "sysctl", "-qw", *(f"net.ipv6.neigh.{link}.{one}" for one in asks))
+
     def enable_ecn(self):
         """Also where the SYN is lost: Linux sends the second one without ECN otherwise."""
         for host in ("a", "b"):

@@ -247,7 +247,7 @@ def test_a_scoreboard_that_was_full_is_no_run(lab, root):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_survives_a_peer_that_leaves(lab, root, number):
     options = ("-o", "paths.forward.link.rate=1Gbit", "-o", "flows.0.count=100")
-    loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "60s")
+    loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "300s")
     switch = loop.switch()
     prefix = f"{lab.prefix}switch"
 

@@ -71,9 +71,11 @@ def records(lab, stream):
 def test_every_byte_arrives_once_whichever_lcore_has_the_flow(lab):
     source = f"{{size: {{bytes: {BYTES}B}}}}"
     room = "live.sender.handover=65536"  # for all that a lcore may miss while it is interrupted
+    timeout = "live.sender.tx_timeout=60s"  # with a peer that has no CPU
     sent, sink = both(
         lab,
         room,
+        timeout,
         source=source,
         duration="300s",
         until=lambda info: info.get("flows_done") == FLOWS,
@@ -191,7 +193,8 @@ def test_flows_share_alike_and_start_as_on_one_lcore(lab, weir_sim):
 
 
 def test_a_full_ring_between_lcores_is_counted(lab):
-    sent, sink = both(lab, "live.sender.handover=1", "live.sender.burst=64", duration="4s")
+    small = ("live.sender.handover=1", "live.sender.burst=64")
+    sent, sink = both(lab, *small, "warmup=0s", duration="4s")
     assert sent["ledger"]["balanced"]
     assert sink["ledger"]["balanced"]
     (port,) = sink["sender_ports"]

@@ -286,7 +286,7 @@ def test_port_goes_down_and_up(lab):
 def test_pool_share_is_kept(lab):
     # 2 s of delay at 10 Mbit/s are 4800 packets of 512 B; four times as many small ones come.
     switch = lab.switch(PATHS, "-o", "paths.forward.delay.delay=2s")
-    lab.sh("a", "ping", "-c", "1", "-W", "9", ADDRESS["b"])
+    lab.sh("a", "ping", "-c", "1", "-W", "50", ADDRESS["b"])
     lab.host("a", sys.executable, "-c", FLOOD).wait()
     assert switch.stop() == 0
     summary = switch.summary()
