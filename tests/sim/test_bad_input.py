@@ -295,7 +295,7 @@ def test_ctrl_c(weir_sim: Path, tmp_path: Path, number: int) -> None:
     process = subprocess.Popen([weir_sim, config, "--duration", "20h", "--out", out])
     wait_for(lambda: (out / "interval.ring").stat().st_size > 4096)
     process.send_signal(number)
-    assert process.wait(timeout=60) == 128 + number
+    assert process.wait(timeout=120) == 128 + number
     assert json.loads((out / "manifest.json").read_text())["exit"] == 128 + number
     summary = json.loads((out / "summary.json").read_text())
     assert summary["verdict"] == "interrupted"
@@ -344,7 +344,7 @@ def test_a_run_folder_that_vanishes(weir_sim: Path, tmp_path: Path) -> None:
     wait_for(lambda: (out / "interval.ring").stat().st_size > 4096)
     shutil.rmtree(out)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 1
     assert said == f"weir-sim: {out}/summary.json: cannot be written: No such file or directory\n"
 

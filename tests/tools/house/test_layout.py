@@ -258,3 +258,10 @@ def test_processes_are_not_found_by_patterns():
     places = (p for folder in ("tests", "tools/src") for p in (ROOT / folder).rglob("*.py"))
     found = [p for p in places if re.search(r"/proc\b[^\n]*[.]r?glob\(", p.read_text())]
     assert found == []
+
+
+def test_programs_are_waited_for_a_minute_at_least():
+    """A machine may give a program no CPU for seconds; the limit only ends what hangs."""
+    short = r"(?:[.]wait|communicate)\((?:timeout=)?[1-5]?[0-9]\)"
+    found = [p for p in (ROOT / "tests").rglob("*.py") if re.search(short, p.read_text())]
+    assert found == []

@@ -180,7 +180,7 @@ def test_the_known_runs_end_with_what_makes_them():
         try:
             started = wait_for(lambda: children(made.pid), "a child")
             made.terminate()
-            assert made.wait(60) == 128 + signal.SIGTERM, made.stderr.read().decode()
+            assert made.wait(120) == 128 + signal.SIGTERM, made.stderr.read().decode()
         finally:
             made.kill()
     assert not any(map(runs, started))

@@ -82,7 +82,7 @@ def test_the_runs_of_an_archive_end_with_its_script(unpacked):
     script = subprocess.Popen([sys.executable, unpacked / "repeat.py", command])
     wait_for(lambda: pids.exists() and pids.read_text(), "a run")
     script.terminate()
-    assert script.wait(60) == 128 + signal.SIGTERM
+    assert script.wait(120) == 128 + signal.SIGTERM
     assert pids.read_text()
     assert not [pid for pid in pids.read_text().split() if Path("/proc", pid).exists()]
 
