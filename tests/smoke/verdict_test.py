@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from lab import LCORE, wait_for
+from lab import LCORE, quiet, wait_for
 from loopback_test import Loop
 
 STOPPED_S = 0.5
@@ -64,7 +64,7 @@ def check_stall(summary, begin_s, end_s):
 def test_a_stopped_switch_says_when(lab):
     switch = lab.start("switch/weir-switch", IDLE.replace("PREFIX", lab.prefix), duration="60s")
     assert switch.ready(), switch.err
-    # A busy machine may disturb all packets of half a second.
+    # A busy machine may disturb all packets of a while, or of the run.
     wait_for(lambda: now_s(lab, lab.prefix) > 2, "two seconds")
     begin_s, end_s = stop_for_a_while(lab, switch, lab.prefix)
     wait_for(lambda: now_s(lab, lab.prefix) > end_s + 1, "a sample after it")
@@ -76,8 +76,10 @@ def test_a_stopped_switch_says_when(lab):
     emulation = summary["emulation"]
     assert emulation["early"] == 0
     assert emulation["delay_error_max_ns"] >= STOPPED_S * 0.9e9
-    assert emulation["undisturbed"]["delay_error_max_ns"] < STOPPED_S * 0.9e9
-    assert 0 < emulation["undisturbed"]["packets"] < emulation["packets"]
+    undisturbed = emulation["undisturbed"]
+    assert quiet(1, 0) <= undisturbed["packets"] < emulation["packets"]
+    if undisturbed["packets"] > 0:
+        assert undisturbed["delay_error_max_ns"] < STOPPED_S * 0.9e9
     assert summary["host"]["stalled_ns"] >= STOPPED_S * 0.9e9
     assert summary["verdict"] == summary["verdicts"][0]["sentence"]
     manifest = json.loads((switch.folder / "manifest-switch.json").read_text())
