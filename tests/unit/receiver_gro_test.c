@@ -103,8 +103,8 @@ TEST(sixty_four_packets_end_a_poll) {
 	ck_assert_uint_eq(more_acks(l, &acks), 0);
 }
 
-// It waited for the poll's end, and what came meanwhile took it off its list: the ACK had 255 blocks
-// less one, whose move wrote beyond the receiver.
+// It waited for the poll's end, and what came meanwhile took it off its list: the ACK counted 0 - 1
+// = 255 blocks, whose move wrote beyond the receiver.
 TEST(a_repeated_part_is_reported_before_more_comes) {
 	struct link *l = cards_open("{}");
 	uint64_t acks;
