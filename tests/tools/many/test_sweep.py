@@ -116,6 +116,7 @@ def test_values_that_look_the_same_in_a_name_have_different_names():
         ("config: x\ngrid:\n  a: []\n", "s.yaml:3:6: a: the list is empty"),
         ("config: x\ngrid:\n  a: [1]\n  a: [2]\n", "s.yaml:4:3: 'a' is there twice"),
         ("config: x\ngrid: {a: [{b: 1}, 2, {b: 1}]}\n", "s.yaml:2:23: a: {b: 1} is there twice"),
+        ("config: x\ngrid: {a: [0%, '0%']}\n", "s.yaml:2:16: a: 0% is there twice"),
         ("config: x\ngrid: {seed: [1]}\n", "s.yaml:2:8: grid: seed has a key of its own"),
         ("config: x\nduration: 1s\ngrid: {duration: [1s]}\n", "grid: duration has a key of its"),
         ("config: x\nbranch_at: 1s\ngrid: {a: [1]}\n", "s.yaml:2:1: branch_at: only parameters of"),

@@ -169,7 +169,9 @@ def flow(node: yaml.Node) -> str:
 
 
 def in_flow(node: yaml.Node) -> yaml.Node:
-    """Returns the node with braces and brackets in place of indentation."""
+    """Returns the node with braces and brackets for indentation, and quotes only where needed."""
+    if isinstance(node, yaml.ScalarNode):
+        node.style = None
     if isinstance(node, yaml.CollectionNode):
         node.flow_style = True
         for child in node.value:
