@@ -245,7 +245,14 @@ live:
         child = self.start("switch/weir-switch", config, *options, duration=duration)
         if not child.ready():
             raise RuntimeError(f"weir-switch did not start: {child.err}")
+        # A busy kernel says late that a link is up, and frames for it have no route meanwhile.
+        with contextlib.suppress(TimeoutError):  # a test may want it down
+            wait_for(self.ports_are_up, "its ports", 5)
         return child
+
+    def ports_are_up(self):
+        ports = self.telemetry("/weir/ports")
+        return "error" not in ports and all(port["up"] for port in ports.values())
 
     def telemetry(self, command, prefix=None):
         """Asks a live program, and again where its lcores had no CPU for all of five seconds."""
