@@ -15,7 +15,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from rich.console import Console
 from weir.analysis import captures, folder, imported, measured, run_summary
 from weir.analysis.measured import Measured
 from weir.base.errors import UserError
+from weir.base.signals import held
 from weir.identify import table
 from weir.measure import far
 from weir.runner import pcap
@@ -65,14 +66,16 @@ def measure(wanted: Wanted, place: Path, console: Console) -> Measured:
         if wanted.ssh:
             other = stack.enter_context(far.Far(wanted.ssh, wanted.host, wanted.port, flow_port))
         since = time.time()
-        pings = stack.enter_context(far.Pings(address))
+        with held():  # or it would be left behind where a signal comes as it starts
+            pings = stack.enter_context(far.Pings(address))
         console.print(f"{IDLE_S:.0f} s without load", soft_wrap=True)
         time.sleep(IDLE_S)
         console.print(f"{wanted.seconds:g} s of one TCP flow", soft_wrap=True)
         more = ("-C", wanted.control) if wanted.control else ()
-        capture = far.Capture(near_file, flow_port) if shutil.which("tcpdump") else None
-        with capture or nullcontext():
-            if capture:
+        with ExitStack() as loaded:
+            if shutil.which("tcpdump"):
+                with held():
+                    capture = loaded.enter_context(far.Capture(near_file, flow_port))
                 capture.wait_ready()
             begin, _, result = client.run(wanted.seconds, "--cport", str(flow_port), *more)
             (place / "iperf3.json").write_text(client.text)
