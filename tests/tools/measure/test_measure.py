@@ -6,6 +6,7 @@ import signal
 
 import pytest
 from rich.console import Console
+from weir.base.signals import passed_to
 from weir.measure import far, measure
 from weir.runner.child import Child
 
@@ -34,7 +35,11 @@ def test_a_program_ends_where_a_signal_comes_as_it_starts(program, tmp_path, mon
         tcp_only=True, most_bps=1e9, mtu_bytes=1500,
     )  # fmt: skip
     try:
-        with pytest.raises(KeyboardInterrupt):
+        # Python's own handler: what other tests import (Dask) sets another one.
+        with (
+            passed_to(signal.default_int_handler, {signal.SIGINT}),
+            pytest.raises(KeyboardInterrupt),
+        ):
             measure.measure(wanted, tmp_path, Console(quiet=True))
         assert all(process.poll() is not None for process in started)
     finally:
