@@ -2,6 +2,8 @@
 """Jobs of a queue whose programs are scripts of the test; tests/slurm has a real one."""
 
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -172,3 +174,12 @@ def test_a_script_that_has_run_has_one_row_in_the_page():
         page = cluster_bed.with_row(page, f"| `tests/slurm` | two | of day {day} |")
     assert page.count("| `tests/slurm` |") == 1
     assert "| `tests/slurm` | two | of day 2 |" in page
+
+
+def test_ctrl_c_stays_python_s():
+    """The package of batch queues sets a handler of its own: a sweep exited with status 0."""
+    script = (
+        "import signal; from weir.many import jobs; jobs.needed('dask_jobqueue')\n"
+        "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from weir.base.errors import UserError
+from weir.base.signals import held
 
 if TYPE_CHECKING:
     from dask_jobqueue.core import Job, JobQueueCluster
@@ -179,7 +180,8 @@ def _sentence(error: Exception) -> str:
 def needed(module: str) -> ModuleType:
     """Imports a package that only clusters need."""
     try:
-        return importlib.import_module(module)
+        with held():  # dask_jobqueue's handler of SIGINT stays out: it exits with status 0
+            return importlib.import_module(module)
     except ImportError:
         name = module.replace("_", "-")
         raise UserError(
