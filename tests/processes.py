@@ -24,18 +24,18 @@ def command_line(pid: int) -> list[bytes]:
     return []
 
 
-def links(pid: int, *names: str) -> Iterator[str]:
+def links(pid: int, name: str) -> Iterator[str]:
     """Yields where links of a process point: its folder, its namespaces, its open files.
 
     A name that ends in / stands for all links of a folder.
     """
-    for name in names:
-        folder = PROC / str(pid) / name
+    folder = PROC / str(pid) / name
+    places: list[Path] = [] if name.endswith("/") else [folder]
+    with suppress(OSError):
+        places = places or list(folder.iterdir())
+    for place in places:
         with suppress(OSError):
-            places = list(folder.iterdir()) if name.endswith("/") else [folder]
-            for place in places:
-                with suppress(OSError):
-                    yield str(place.readlink())
+            yield str(place.readlink())
 
 
 def state(pid: int) -> str:

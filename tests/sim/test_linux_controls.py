@@ -121,6 +121,14 @@ def compile_control(tmp_path: Path) -> Compile:
     return compiled
 
 
+def built(place: Path, name: str, text: str) -> Path:
+    """The folder of a control with this file, compiled."""
+    (place / f"{name}.c").write_text(text)
+    new.create("linux", name, place / name, kernel.files(str(place / f"{name}.c"), None))
+    subprocess.run(["make", "-s", "-C", place / name], check=True)
+    return place / name
+
+
 def config(name: str, plugin: Path, lossy: bool) -> str:
     marks = name == "dctcp"
     return CONFIG.format(
@@ -175,10 +183,7 @@ def test_a_module_s_parameters_are_a_group_s(
 
 def test_a_bpf_program_is_compiled_as_a_control(simulate: Simulate, tmp_path: Path) -> None:
     """Reno in it does what NewReno does here; a helper that is not there is named."""
-    (tmp_path / "mine.c").write_text(BPF)
-    folder = tmp_path / "mine"
-    new.create("linux", "mine", folder, kernel.files(str(tmp_path / "mine.c"), None))
-    subprocess.run(["make", "-s", "-C", folder], check=True)
+    folder = built(tmp_path, "mine", BPF)
     text = config("mine", folder / "mine.so", False)
     ours = text.replace(f"{{plugin: {folder}/mine.so}}", "{newreno: {abc_limit: 0}}")
     runs = [simulate(one) for one in (text, ours)]
@@ -216,10 +221,7 @@ def test_a_bpf_program_counts_what_is_in_flight(simulate: Simulate, tmp_path: Pa
     The window grows if the flight fills it, and is 1 if there were more: both are heard.
     """
     begin, end = BPF.index('SEC("struct_ops")'), BPF.index('SEC("struct_ops")\n__u32')
-    (tmp_path / "mine.c").write_text(BPF[:begin] + IN_FLIGHT + BPF[end:])
-    folder = tmp_path / "mine"
-    new.create("linux", "mine", folder, kernel.files(str(tmp_path / "mine.c"), None))
-    subprocess.run(["make", "-s", "-C", folder], check=True)
+    folder = built(tmp_path, "mine", BPF[:begin] + IN_FLIGHT + BPF[end:])
     run = simulate(config("mine", folder / "mine.so", True))
     ours = simulate(config("mine", folder / "mine.so", True).replace(
         f"{{plugin: {folder}/mine.so}}", "{newreno: {abc_limit: 0}}"))  # fmt: skip
@@ -235,10 +237,7 @@ def test_a_control_without_what_the_kernel_needs_is_refused(
     head = 'SEC(".struct_ops")\nstruct tcp_congestion_ops mine = {'
     assert head in text
     text = text.replace(head, 'SEC(".struct_ops.link") struct tcp_congestion_ops Mine_2\n\t= {')
-    (tmp_path / "mine.c").write_text(text)
-    folder = tmp_path / "mine"
-    new.create("linux", "mine", folder, kernel.files(str(tmp_path / "mine.c"), None))
-    subprocess.run(["make", "-s", "-C", folder], check=True)
+    folder = built(tmp_path, "mine", text)
     sim.refuse(config("mine", folder / "mine.so", False), "in it has all that it needs: ssthresh")
 
 
@@ -334,11 +333,8 @@ LOST, IN_FLIGHT_AT_SEND, LOST_SINCE, REPAIRED, OTHER = range(5)
 
 
 def test_a_control_of_bbrv3_s_kernels_sees_each_segment(simulate: Simulate, tmp_path: Path) -> None:
-    """It is shown of each loss, and of what was in flight and lost when a segment left."""
-    (tmp_path / "seen.c").write_text(SEGMENTS)
-    folder = tmp_path / "seen"
-    new.create("linux", "seen", folder, kernel.files(str(tmp_path / "seen.c"), None))
-    subprocess.run(["make", "-s", "-C", folder], check=True)
+    """It hears of each loss, and of what was in flight and lost when a segment left."""
+    folder = built(tmp_path, "seen", SEGMENTS)
 
     def shown(what: int, lossy: bool, *more: str) -> Any:
         plugin = f"{folder}/seen.so, what: {what}"

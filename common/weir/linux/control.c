@@ -190,10 +190,8 @@ static void linux_on_sample(void *state, const void *config, const struct cc_sam
 		tp->prior_ssthresh = 0;
 }
 
-// Only for a control that asks for each lost segment: what these kernels keep of segments.
-static void linux_on_packet(void *state, const void *config, const struct cc_packet *p) {
-	struct sock *sk = enter(state, p->now_ns);
-	struct tcp_sock *tp = tcp_of(state);
+static void mark_lost(struct sock *sk, const struct cc_packet *p) {
+	struct tcp_sock *tp = tcp_sk(sk);
 	const struct sk_buff skb = {{
 		.seq = (u32)p->number * tp->mss_cache,
 		.end_seq = (u32)(p->number + 1) * tp->mss_cache,
@@ -202,6 +200,14 @@ static void linux_on_packet(void *state, const void *config, const struct cc_pac
 			.lost = (u32)p->lost_segs,
 			.is_app_limited = p->app_limited},
 	}};
+
+	tp->lost++;
+	ops_of(sk)->skb_marked_lost(sk, &skb);
+}
+
+// Only for a control that asks for each lost segment: what these kernels keep of segments.
+static void linux_on_packet(void *state, const void *config, const struct cc_packet *p) {
+	struct tcp_sock *tp = tcp_of(state);
 	bool newer = p->sent_ns > tp->newest_sent_ns
 		|| (p->sent_ns == tp->newest_sent_ns && p->number > tp->newest);
 
@@ -211,8 +217,7 @@ static void linux_on_packet(void *state, const void *config, const struct cc_pac
 		tp->tlp_end = (u32)(p->number + 1) * tp->mss_cache;
 		tp->tlp_orig_data_app_limited = tp->app_limited_at_end;
 	} else if (p->event == CC_PACKET_LOST) {
-		tp->lost++;
-		ops_of(sk)->skb_marked_lost(sk, &skb);
+		mark_lost(enter(state, p->now_ns), p);
 	} else if (p->event == CC_PACKET_ACKED && newer) {
 		tp->newest_sent_ns = p->sent_ns;
 		tp->newest = p->number;

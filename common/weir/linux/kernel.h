@@ -2,8 +2,8 @@
 // Public: what a congestion control of Linux (net/ipv4/tcp_*.c) includes and calls, as far as
 // control.c gives it. Written from the interface; the algorithm's file is the kernel's, or yours.
 //
-// A flow has one struct tcp_sock with the control's own bytes (ICSK_CA_PRIV_SIZE). What
-// only lasts for a call is in `kernel_call`, one per thread.
+// A flow has one struct tcp_sock with the control's own bytes (ICSK_CA_PRIV_SIZE). What only lasts
+// for a call is in `kernel_call`, one per thread.
 #pragma once
 #include <weir/linux/language.h>
 
